@@ -138,6 +138,39 @@ async def test_a_job_submitted_by_another_node_wakes_this_one(store, other):
         assert found.result() == job.id
 
 
+async def test_a_store_says_which_of_many_queues_have_ready_jobs(store):
+    await put(store, a_job(queue="mail"), a_job(queue="mail", priority=3), a_job(queue="other"))
+    await put(store, a_job(queue="later", delay=seconds(500)))
+    await hold(store, await enter(store), queue="held")
+    asked = ["mail", "later", "held", *(f"none-{n}" for n in range(1_000))]
+    assert await store.single(lambda tx: tx.ready_queues(asked)) == {"mail"}
+    assert await store.single(lambda tx: tx.ready_queues([])) == set()
+    assert await store.single(lambda tx: tx.ready_queues(["other"])) == {"other"}
+
+
+@pytest.mark.databases("mysql", "pgbouncer")
+async def test_a_store_without_push_wakes_only_subscribers_of_queues_with_jobs(store, other):
+    waiting = [asyncio.create_task((await hearing(store, f"q{n}")).wait(FOR_EVER)) for n in range(100)]
+    polled, probe = [], store._hub.probe
+
+    async def recording(queues):
+        polled.append(queues)
+        return await probe(queues)
+
+    async def enough(upto):
+        return len(polled) >= upto
+
+    store._hub.probe = recording
+    await put(other, a_job(queue="q7"))
+    async with asyncio.timeout(TIMEOUT_S):
+        assert await waiting[7] == []
+    upto = len(polled) + 2
+    await eventually(lambda: enough(upto))
+    assert [n for n, task in enumerate(waiting) if task.done()] == [7]
+    for task in waiting:
+        task.cancel()
+
+
 async def test_every_subscription_gets_a_wake_up(store):
     subscriptions = [await hearing(store), await hearing(store, "other", "mail")]
     await put(store, a_job())

@@ -301,6 +301,7 @@ HOT = {
     "renew": Hot(lambda tx, held: tx.renew(WORKER, seconds(15)), {WORKERS}, {"PRIMARY"}, 5),
     "still held": Hot(lambda tx, held: tx.lost([as_held(job) for job in held]), {ID}, {MY_ID}, 2 * BATCH),
     "lanes": Hot(lambda tx, held: tx.lanes(["mail"], TENANTS), {READY}, {"PRIMARY"}, 6 * TENANTS),
+    "ready_queues": Hot(lambda tx, held: tx.ready_queues(["mail", "none"]), {READY}, {"PRIMARY"}, 10, A_CLAIM),
     "next due": Hot(lambda tx, held: tx.next_due(), {DUE}, {DUE}, 5),
     "record a step": Hot(
         lambda tx, held: tx.record_step(as_held(held[0]), STEP), {ID}, {MY_ID, "PRIMARY"}, 10

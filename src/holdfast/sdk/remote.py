@@ -341,6 +341,10 @@ class NoWakeups:
         del timeout
         return None
 
+    @property
+    def poll_interval_s(self) -> float | None:
+        return None
+
     def reset(self) -> None:
         """Do nothing."""
 

@@ -41,6 +41,13 @@ class WakeupSubscription(Protocol):
     async def wait(self, timeout: float) -> list[LaneReady] | None:
         """Wait until a job may have become ready, or until the timeout."""
 
+    @property
+    def poll_interval_s(self) -> float | None:
+        """Longest time for which this subscription misses a ready job; None if wake-ups may be lost.
+
+        If it is set, a wait without a wake-up means that there is nothing to claim.
+        """
+
     def reset(self) -> None:
         """Reset the polling back-off because a claim returned jobs."""
 

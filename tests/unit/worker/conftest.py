@@ -123,6 +123,8 @@ class Script:
     def reset(self):
         pass
 
+    poll_interval_s = None
+
     def close(self):
         pass
 

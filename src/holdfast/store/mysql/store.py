@@ -19,7 +19,8 @@ from holdfast.store.mysql.pool import Pool
 from holdfast.store.mysql.session import Sessions
 from holdfast.store.mysql.tx import MysqlTx
 from holdfast.store.mysql.url import read_url
-from holdfast.store.notify.wakeup import Bus, Hub, always
+from holdfast.store.notify.polling import probe_ready
+from holdfast.store.notify.wakeup import Bus, Hub
 from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Store, Work
 from holdfast.store.port.wakeups import Subscription
 from holdfast.store.statements import Statements
@@ -62,7 +63,8 @@ class MysqlStore(Store):
         self._pool = pool
         self._sessions = Sessions(sessions, statements)
         self._statements = statements
-        self._hub = Hub(probe=always, max_poll_interval_s=_MAX_POLL_INTERVAL_S)
+        probe = probe_ready(lambda queues: self.single(lambda tx: tx.ready_queues(queues)))
+        self._hub = Hub(probe=probe, max_poll_interval_s=_MAX_POLL_INTERVAL_S, finds_all=True)
 
     @classmethod
     async def open(cls, url: str, *, clock: str | None = None, pool_size: int = 10) -> Self:
@@ -133,6 +135,7 @@ class MysqlStore(Store):
         return PoolUse(self._pool.busy, self._pool.idle, self._pool.size)
 
     async def aclose(self) -> None:
+        await self._hub.aclose()
         await self._sessions.aclose()
         await self._pool.aclose()
 

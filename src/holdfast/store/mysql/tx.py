@@ -143,6 +143,12 @@ class MysqlTx(HeldJobsTx):
         for part in parts(sorted(ids)):
             self.defer("remove_steps", rows=self.table(("of_id",), [(job_id,) for job_id in part]))
 
+    async def ready_queues(self, queues: Sequence[str]) -> set[str]:
+        if not queues:
+            return set()
+        rows = self.table(("of_queue",), [(queue,) for queue in queues])
+        return {row[0] for row in await self.rows("ready_queues", rows=rows)}
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         lost = {(job.id.bytes, job.fence, job.worker): job.id for job in held}
         for part in parts(list(lost)):

@@ -3,23 +3,15 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from holdfast.model.lane import Lane, LaneReady
+from holdfast.store.notify.polling import ALL_QUEUES, MIN_POLL_INTERVAL_S, PolledSubscription, Poller, Probe
 from holdfast.store.port.wakeups import Subscription
-
-MIN_POLL_INTERVAL_S = 0.02
-"""Interval until the first poll after work ran out; each poll without a result doubles it."""
 
 MAX_PENDING_LANES = 1_000
 """Maximum number of lanes kept between two waits; beyond it the subscriber scans all lanes."""
-
-ALL_QUEUES = "*"
-"""Name under which subscriptions to all queues are listed. No queue has it."""
-
-Probe = Callable[[], Awaitable[bool]]
-"""Function that checks whether another process changed something since its last call."""
 
 
 class Announce(Protocol):
@@ -29,18 +21,20 @@ class Announce(Protocol):
         """Announce lanes with ready jobs, or that jobs changed."""
 
 
-async def always() -> bool:
-    """Return True: a probe for databases that give no sign of changes."""
-    return True
-
-
 class Hub:
     """Delivers wake-ups to the subscriptions of this process."""
 
-    def __init__(self, *, probe: Probe | None, max_poll_interval_s: float) -> None:
-        self.probe = probe
-        """Poll function; None while the database pushes wake-ups of other processes."""
-        self.max_poll_interval_s = max_poll_interval_s
+    def __init__(self, *, probe: Probe | None, max_poll_interval_s: float, finds_all: bool = False) -> None:
+        """Create a hub without subscriptions.
+
+        Args:
+            probe: Poll function; None while the database pushes wake-ups of other processes.
+            max_poll_interval_s: Longest time between two polls.
+            finds_all: The poll function finds all ready jobs, not only those that became ready since the last call.
+        """
+        self.poller = Poller(max_poll_interval_s)
+        self.poller.probe = probe
+        self._finds_all = finds_all
         self.pushed = False
         """True while a bus pushes wake-ups, so that polling is not needed."""
         self.names_lanes = True
@@ -48,6 +42,29 @@ class Hub:
         self.announce: Announce | None = None
         """Notifies other processes of commits of this one."""
         self._listeners: dict[str, set[LocalSubscription]] = defaultdict(set)
+
+    @property
+    def probe(self) -> Probe | None:
+        """Poll function; None while the database pushes wake-ups of other processes."""
+        return self.poller.probe
+
+    @probe.setter
+    def probe(self, probe: Probe | None) -> None:
+        self.poller.probe = probe
+
+    @property
+    def polls(self) -> bool:
+        """True while subscriptions must poll, because nothing pushes wake-ups."""
+        return self.probe is not None and not self.pushed
+
+    @property
+    def poll_interval_s(self) -> float | None:
+        """Longest time for which a ready job stays unnoticed; None if notifications may be lost."""
+        return self.poller.max_interval_s if self.polls and self._finds_all else None
+
+    async def aclose(self) -> None:
+        """Stop polling."""
+        await self.poller.aclose()
 
     def listen(self, queues: Sequence[str] | None) -> "LocalSubscription":
         """Subscribe to these queues (None: all)."""
@@ -101,16 +118,17 @@ class Bus(Protocol):
         """Deliver received wake-ups to this hub, and send those of its commits."""
 
 
-class LocalSubscription(Subscription):
+class LocalSubscription(PolledSubscription, Subscription):
     """Subscription to a hub."""
 
     def __init__(self, hub: Hub, queues: frozenset[str]) -> None:
-        self.queues = queues
+        super().__init__(queues)
         self._hub = hub
         self._event = asyncio.Event()
         self._ready_lanes: dict[Lane, int] = {}
         self._unknown = False
-        self._interval = MIN_POLL_INTERVAL_S
+        self._found = False
+        """True if a poll found jobs."""
         self._closed = False
 
     def put(self, ready: LaneReady) -> None:
@@ -128,34 +146,49 @@ class LocalSubscription(Subscription):
         self._unknown = True
         self._event.set()
 
+    def on_found(self) -> None:
+        self._found = True
+        self._event.set()
+
     async def wait(self, timeout: float) -> list[LaneReady] | None:
         if self._closed:
             raise RuntimeError("this subscription is closed")
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout
         # Several tasks may wait on one subscription: a task that finds nothing left waits again.
-        while not (self._ready_lanes or self._unknown or self._closed):
+        while not (self._ready_lanes or self._unknown or self._found or self._closed):
             left = until - loop.time()
             if left <= 0:
                 return None
-            probe = None if self._hub.pushed else self._hub.probe
-            delay = left if probe is None else min(left, self._interval)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._event.wait(), delay)
-                continue
-            if probe is not None:
-                self._interval = min(2 * self._interval, self._hub.max_poll_interval_s)
-                if await probe():
-                    return []
+            with self._polled(), contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._event.wait(), left)
         self._event.clear()
-        self._interval = MIN_POLL_INTERVAL_S
+        if self._ready_lanes or self._unknown:  # jobs that a poll finds may be blocked, and do not end the back-off
+            self.interval = MIN_POLL_INTERVAL_S
         ready_lanes = [LaneReady(lane, seq) for lane, seq in self._ready_lanes.items()]
         self._ready_lanes.clear()
-        unknown, self._unknown = self._unknown, False
+        unknown = self._unknown or self._found
+        self._unknown = self._found = False
         return [] if unknown else ready_lanes
 
+    @contextlib.contextmanager
+    def _polled(self) -> Iterator[None]:
+        """Poll within the block, unless wake-ups are pushed."""
+        if not self._hub.polls:
+            yield
+            return
+        self._hub.poller.add(self)
+        try:
+            yield
+        finally:
+            self._hub.poller.remove(self)
+
+    @property
+    def poll_interval_s(self) -> float | None:
+        return self._hub.poll_interval_s
+
     def reset(self) -> None:
-        self._interval = MIN_POLL_INTERVAL_S
+        self.interval = MIN_POLL_INTERVAL_S
 
     def close(self) -> None:
         self._closed = True

@@ -106,6 +106,9 @@ class JobRepository(Protocol):
         Cost grows with lanes, not with jobs. A job in an uncommitted claim still counts as ready.
         """
 
+    async def ready_queues(self, queues: Sequence[str]) -> set[str]:
+        """Return those of these queues that have ready jobs, in one round trip."""
+
     async def claim(
         self,
         worker: WorkerId,

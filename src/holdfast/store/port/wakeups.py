@@ -14,6 +14,13 @@ class Subscription(Protocol):
         An empty list means that the lanes are unknown: scan all lanes. A lost wake-up delays work by the timeout.
         """
 
+    @property
+    def poll_interval_s(self) -> float | None:
+        """Longest time for which this subscription misses a ready job; None if wake-ups may be lost.
+
+        If it is set, a wait without a wake-up means that there is nothing to claim.
+        """
+
     def reset(self) -> None:
         """Reset the polling back-off after work was found."""
 

@@ -13,7 +13,8 @@ import asyncpg
 from holdfast import tasks
 from holdfast.errors import HoldfastError
 from holdfast.store.notify.notifications import deliver
-from holdfast.store.notify.wakeup import Hub, Probe, always
+from holdfast.store.notify.polling import Probe
+from holdfast.store.notify.wakeup import Hub
 
 CHANNEL = "holdfast"
 _MIN_RECONNECT_DELAY_S, _MAX_RECONNECT_DELAY_S = 0.2, 5.0
@@ -25,7 +26,7 @@ Connect = Callable[[], Awaitable[asyncpg.Connection]]
 class Listener:
     """Delivers notifications to the hub. While it is disconnected, the hub polls."""
 
-    def __init__(self, hub: Hub, connect: Connect, own_id: int, *, probe: Probe = always) -> None:
+    def __init__(self, hub: Hub, connect: Connect, own_id: int, probe: Probe) -> None:
         self._hub = hub
         self._connect = connect
         self._own_id = own_id

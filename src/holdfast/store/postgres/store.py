@@ -16,7 +16,8 @@ from holdfast.model.job import HeldJob
 from holdfast.store import migrate
 from holdfast.store.migrate import AppliedMigration
 from holdfast.store.notify.notifications import Notifier
-from holdfast.store.notify.wakeup import Bus, Hub, always
+from holdfast.store.notify.polling import probe_ready
+from holdfast.store.notify.wakeup import Bus, Hub
 from holdfast.store.port.store import PoolUse, Retention, ServerInfo, Session, Store, Work
 from holdfast.store.port.wakeups import Subscription
 from holdfast.store.postgres import pool as pools
@@ -54,10 +55,11 @@ class PostgresStore(Store):
         self._connections = ConnectionCache(pool)
         self._statements = statements
         self._pooled = pooled
-        self._hub = Hub(probe=always, max_poll_interval_s=_MAX_POLL_INTERVAL_S)
+        probe = probe_ready(lambda queues: self.single(lambda tx: tx.ready_queues(queues)))
+        self._hub = Hub(probe=probe, max_poll_interval_s=_MAX_POLL_INTERVAL_S, finds_all=True)
         own_id = new_worker_id()
         self._notifier = Notifier(own_id, self._notify)
-        self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own_id)
+        self._listener = Listener(self._hub, lambda: pools.connect(url, pooled=False), own_id, probe)
         self._maintenance = TableMaintenance(self._connections)
         self._sessions = Sessions(url, statements, pooled=pooled, size=pool_size)
 
@@ -149,6 +151,7 @@ class PostgresStore(Store):
     async def aclose(self) -> None:
         await self._notifier.aclose()
         await self._listener.aclose()
+        await self._hub.aclose()
         await self._sessions.aclose()
         await self._connections.aclose()
 

@@ -110,6 +110,9 @@ class PostgresTx(TransitionsTx, Inserts):
         """Delete the steps of these jobs."""
         await self.rows("remove_steps", ids=list(ids))
 
+    async def ready_queues(self, queues: Sequence[str]) -> set[str]:
+        return {row[0] for row in await self.rows("ready_queues", queues=list(queues))}
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         rows = await self.rows(
             "still_held",

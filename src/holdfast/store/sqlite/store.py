@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -116,25 +116,25 @@ class SqliteStore(Store):
         return PoolUse(busy, 2 - busy, 2)
 
     async def aclose(self) -> None:
-        self._hub.probe = None
+        await self._hub.aclose()
         if self._writer.in_owner_process:  # a forked child that closes its parent's connections could corrupt the file
             await self._sessions.aclose()
             self._watch.close()
             await self._reader.aclose()
             await self._writer.aclose()
 
-    async def _probe(self) -> bool:
+    async def _probe(self, queues: frozenset[str]) -> Collection[str]:  # noqa: ARG002 - the file has one version
         """Wake all subscriptions if any process committed since the last call; takes microseconds."""
         try:
             version = _version(self._watch)
         except apsw.BusyError:  # another process recovers the log: try again later
-            return False
+            return ()
         except FAILED as error:
             raise translate(error, self._file) from error
         if version != self._version:
             self._version = version
-            self._hub.publish_unknown()
-        return False
+            self._hub.publish_unknown()  # subscriptions that are not polled now have to learn of it too
+        return ()
 
     def _translating(self, work: Callable[[apsw.Connection], T]) -> Callable[[apsw.Connection], T]:
         def run(db: apsw.Connection) -> T:

@@ -195,6 +195,9 @@ class SqliteTx(SqlTx):
         """Delete the steps of these jobs."""
         await self._each("remove_steps", [(job_id.bytes,) for job_id in ids])
 
+    async def ready_queues(self, queues: Sequence[str]) -> set[str]:
+        return {row[0] for row in await self.rows("ready_queues", queues=json.dumps(list(queues)))}
+
     async def lost(self, held: Collection[HeldJob]) -> set[JobId]:
         rows = await self._each("still_held", [(job.id.bytes, job.fence, job.worker) for job in held])
         return {job.id for job in held} - {row[0] for row in _with_ids(rows)}

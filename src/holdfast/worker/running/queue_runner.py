@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
@@ -15,6 +16,7 @@ from holdfast.model.time import Duration, in_seconds, seconds
 from holdfast.worker.ports import JobClaims, WakeupSubscription
 from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.running.completion_rate import CompletionRate
+from holdfast.worker.running.idle import wait_for_jobs
 from holdfast.worker.running.run import AttemptKey, Run
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
@@ -169,9 +171,11 @@ class QueueRunner:
                 self._claims.on_ready(await self._subscription.wait(0))
                 jobs = await self._claims.claim(count)
                 if not jobs:
-                    until_recheck = [check - time.monotonic() for check in self._rechecks[:1]]
-                    pause = min([self._poll, self._claims.recheck_delay(), *until_recheck])
-                    self._claims.on_ready(await self._subscription.wait(max(0.0, pause)))
+                    await wait_for_jobs(
+                        self._subscription, self._claims, poll=self._poll,
+                        recheck_at=min(self._rechecks, default=math.inf),
+                        interrupted=lambda: self._compare_next or self.stopping,
+                    )  # fmt: skip
                     continue
             except OutcomeUnknown:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]

@@ -51,6 +51,13 @@ FROM (SELECT tenant, priority FROM holdfast_live FORCE INDEX FOR GROUP BY (PRIMA
 HAVING first IS NOT NULL
 LIMIT :max_lanes;
 
+-- name: ready_queues
+-- Uses the primary key, once per queue, and reads each up to its first ready job. As for lanes, the LIMIT prevents a join.
+SELECT q.of_queue, (SELECT 1 FROM holdfast_live l FORCE INDEX (PRIMARY)
+                    WHERE l.parked = {NOT_PARKED} AND l.queue = q.of_queue AND l.status = {READY} LIMIT 1) AS first
+FROM :rows AS q
+HAVING first IS NOT NULL;
+
 -- name: read_lease
 -- Checks without a lock whether the lease is valid, and reads the time of the claim.
 SELECT clock() FROM holdfast_workers WHERE id = :worker AND expires_at > clock();

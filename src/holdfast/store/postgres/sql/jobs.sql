@@ -83,6 +83,12 @@ WITH RECURSIVE lane AS (
     ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS n)
 SELECT tenant, priority, seq FROM lane LIMIT :max_lanes;
 
+-- name: ready_queues
+-- Uses holdfast_live_ready, once per queue.
+SELECT q.queue FROM unnest(:queues::text[]) AS q(queue) CROSS JOIN LATERAL (
+  SELECT 1 FROM holdfast_live l
+  WHERE l.status = {READY} AND l.queue = q.queue ORDER BY l.queue, l.tenant, l.priority, l.seq LIMIT 1) AS first;
+
 -- name: claim
 -- Uses holdfast_live_ready, once per lane. Locks the worker's row first, which blocks a reap but not a renewal. The
 -- candidates are an array, so that the planner cannot run their query twice and claim more than the limit.

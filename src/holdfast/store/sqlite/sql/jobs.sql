@@ -45,6 +45,12 @@ WITH RECURSIVE lane (first) AS (
   LIMIT :max_lanes)
 SELECT l.tenant, l.priority, l.seq FROM lane CROSS JOIN holdfast_live l ON l.seq = lane.first;
 
+-- name: ready_queues
+-- Uses holdfast_live_ready, once per queue.
+SELECT q.value FROM json_each(:queues) q
+WHERE EXISTS (SELECT 1 FROM holdfast_live l INDEXED BY holdfast_live_ready
+              WHERE l.status = {READY} AND l.queue = q.value);
+
 -- name: lease
 -- Uses the primary key. Runs under the write lock, so that neither a reap nor a renewal can precede the claim.
 SELECT 1 FROM holdfast_workers WHERE id = :worker AND expires_at > clock();
