@@ -57,7 +57,16 @@ from holdfast.sdk.models import (
     WebhookSecret,
     Worker,
 )
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, RetryOptions, Span, UniqueOptions
+from holdfast.sdk.options import (
+    DeadFilter,
+    JobFilter,
+    JobListFilter,
+    JobOptions,
+    NewJob,
+    RetryOptions,
+    Span,
+    UniqueOptions,
+)
 
 __all__ = [
     "AsyncClient",
@@ -82,6 +91,7 @@ __all__ = [
     "JobDetail",
     "JobFailed",
     "JobFilter",
+    "JobListFilter",
     "JobOptions",
     "JobType",
     "Key",

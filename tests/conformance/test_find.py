@@ -4,6 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.model.ids import ids_with_prefix
 from holdfast.model.job import HeldJob, JobFilter, Page
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
@@ -125,6 +126,22 @@ async def test_pages_of_any_filter_have_no_gap_and_no_repetition(stored_jobs, da
 @pytest.fixture
 async def stored_jobs(store):
     return store, await spread(store)
+
+
+async def test_a_prefix_of_ids_finds_jobs_in_every_state_and_no_others(stored_jobs):
+    """T22: jobs of one millisecond share 12 digits of their ids."""
+    store, jobs = stored_jobs
+    assert {job.status.terminal for job in jobs.values()} == {True, False}
+    newest = max(jobs).hex
+    for prefix in {job_id.hex[:length] for job_id in jobs for length in (8, 11, 12, 14, 32)} | {"ffffffff", "0" * 32}:
+        with_it = {job_id: job for job_id, job in jobs.items() if job_id.hex.startswith(prefix)}
+        for where in ({}, {"tenant": "acme"}, {"status": Status.READY}, {"tenant": "acme", "status": Status.DEAD}):
+            expected = sorted((job_id for job_id, job in with_it.items() if matches(job, where)), reverse=True)
+            found, _ = await read_pages(store, 1_000, 1_000, **where, ids=ids_with_prefix(prefix))
+            assert found == expected, (prefix, where)
+    expected = sorted((job_id for job_id in jobs if job_id.hex.startswith(newest[:8])), reverse=True)
+    for page, most in ((3, 7), (7, 3), (1, 1)):
+        assert (await read_pages(store, page, most, ids=ids_with_prefix(newest[:8])))[0] == expected
 
 
 async def test_many_claims_and_queues_hide_no_job_from_a_search(store, monkeypatch):

@@ -94,6 +94,28 @@ async def assert_some_work(store: Store, times: int = 1, span: Duration = HOUR) 
     assert (await figures(store, "b", span)).submitted == 3 * times
 
 
+@pytest.mark.parametrize("folded", [False, True])
+async def test_removed_statistics_of_a_type_leave_those_of_others(
+    manual_store: Store, clock: ManualClock, *, folded: bool
+) -> None:
+    """The counters of a lifetime only grow, so they stay."""
+    await some_work(manual_store)
+    if folded:
+        await clock.advance(Duration(2 * HOUR))
+        await fold_all(manual_store)
+    await put(manual_store, *some_jobs(2, tenant="a", queue="q", type="other"))
+    await put(manual_store, *some_jobs(1, tenant="c", queue="q", type="other"))
+    counted = await manual_store.read(lifetime_counters.read)
+
+    await rollups.remove_stats(manual_store, ["a", "b"], ["t", "unknown"])
+    for span in (HOUR, DAY, MONTH):
+        for tenant, submitted in ((ALL_TENANTS, 3), ("a", 2), ("b", 0), ("c", 1)):
+            found = await window(manual_store, tenant, span)
+            assert {key.type for key in found.stats} <= {"other"}
+            assert total(found.stats.values()).submitted == submitted
+    assert await manual_store.read(lifetime_counters.read) == counted
+
+
 class TestStatsAreTheSame:
     async def test_before_and_after_they_are_rolled_up(self, manual_store: Store) -> None:
         await some_work(manual_store)

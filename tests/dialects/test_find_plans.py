@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from holdfast.compose import open_store
+from holdfast.model.ids import ids_with_prefix
 from holdfast.model.job import JobFilter, Page
 from holdfast.model.state import Status
 from tests.dialects.many_jobs import FILL, JOBS, made_once
@@ -105,6 +106,12 @@ LOOKS = {
     "an error": Search({"error": "e7"}, WALK, finds=False),
     "an error of a tenant": Search({"error": "e7", "tenant": "t7"}, 2 * PAGE),
     "an error of a small tenant": Search({"error": "e0", "tenant": "small"}, 2 * PAGE),
+    "an id": Search({"ids": ids_with_prefix("00000000-0000-7000-8000-000000000100")}, 3 * 2),
+    "8 digits that all ids share": Search({"ids": ids_with_prefix("00000000")}, 3 * 2 * PAGE),
+    "30 digits that 256 ids share": Search({"ids": ids_with_prefix("00000000-0000-7000-8000-0000000001")}, 3 * 2 * 256),
+    "30 digits of ids of a tenant": Search(
+        {"ids": ids_with_prefix("00000000-0000-7000-8000-0000000001"), "tenant": "t7"}, WALK + 2 * 2 * PAGE, finds=None
+    ),
     "everything at once": Search(
         {"error": "e7", "tenant": "t7", "type": "send", "queue": "mail", "tag": "x"}, WALK, finds=False
     ),

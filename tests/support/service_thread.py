@@ -20,6 +20,7 @@ from holdfast.model.worker import WorkerInfo
 T = TypeVar("T")
 
 ADMIN = "an-admin-key-for-tests-only-4711"
+JWT_SECRET = "f3a9c2e17b5d4860a1c3e5f7092b4d6e8a0c2e4f"
 FAILS = Failed(Failure(kind="SmtpError", message="421 try again"), retryable=False)
 WORKS = Succeeded(b'{"sent":1}')
 
@@ -69,7 +70,7 @@ def run_service(database_url: str) -> Iterator[ServiceThread]:
     ready, stop = threading.Event(), asyncio.Event()
 
     async def main() -> None:
-        settings = Settings(database_url=database_url, admin_key=ADMIN)
+        settings = Settings(database_url=database_url, admin_key=ADMIN, jwt_secret=JWT_SECRET)
         engine = await open_engine(settings)
         listening = bind("127.0.0.1", 0)
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -1115,7 +1115,7 @@ export interface Operations {
   clear_demo: { path: "/v1/demo/clear"; method: "POST"; query: Record<string, never>; body: never; response: Cleared };
   seed_demo: { path: "/v1/demo/seed"; method: "POST"; query: { jobs?: number }; body: never; response: Seeded };
   events: { path: "/v1/events"; method: "GET"; query: { queue?: string; type?: string; job?: string; tenant?: string }; body: never; response: null };
-  list_jobs: { path: "/v1/jobs"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded"; cursor?: string; limit?: number }; body: never; response: JobPage };
+  list_jobs: { path: "/v1/jobs"; method: "GET"; query: { type?: string; queue?: string; tag?: string; tenant?: string; created_after?: string; created_before?: string; error?: string; status?: "blocked" | "cancelled" | "dead" | "ready" | "retrying" | "running" | "scheduled" | "succeeded"; id_prefix?: string; cursor?: string; limit?: number }; body: never; response: JobPage };
   submit_job: { path: "/v1/jobs"; method: "POST"; query: Record<string, never>; body: SubmitJob; response: JobOut };
   submit_batch: { path: "/v1/jobs/batch"; method: "POST"; query: Record<string, never>; body: SubmitBatch; response: BatchOut };
   cancel_jobs: { path: "/v1/jobs/cancel"; method: "POST"; query: Record<string, never>; body: BulkCancel; response: BulkOut };

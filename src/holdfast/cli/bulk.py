@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from holdfast.cli.exit_codes import FAILED, OK, Declined, error_line, exit_code_for
+from holdfast.cli.job_ids import resolve_job_id, resolve_job_ids
 from holdfast.cli.render import as_json, note
 from holdfast.cli.target import run_with_client
 from holdfast.errors import Conflict, Invalid, NotFound
@@ -27,8 +28,18 @@ PAST_TENSE = {
 }
 _IRREVERSIBLE = frozenset({"cancel", "delete", "purge"})
 
-BulkCall = Callable[[bool, str | None], Call[Bulk]]
-"""Builds the request for the page at a cursor; the first argument is true for a dry run."""
+
+class BulkPage(NamedTuple):
+    """Page of an action on many jobs."""
+
+    ids: list[str]
+    """Complete ids of the jobs, if the caller selected them by id."""
+    dry_run: bool
+    cursor: str | None
+
+
+BulkCall = Callable[[BulkPage], Call[Bulk]]
+"""Builds the request of a page."""
 
 
 class _Refusal(NamedTuple):
@@ -54,12 +65,14 @@ def apply_to_ids(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]
     async def act(client: "AsyncClient") -> tuple[list[str], list[_Refusal]]:
         done, refused = [], []
         with bar(action, len(ids)) as advance:
-            for job_id in dict.fromkeys(ids):
+            for text in dict.fromkeys(ids):
                 try:
-                    await client.execute(one(job_id))
-                    done.append(job_id)
+                    job_id = await resolve_job_id(client, text)
+                    if job_id not in done:
+                        await client.execute(one(job_id))
+                        done.append(job_id)
                 except (Conflict, NotFound, Invalid) as error:
-                    refused.append(_Refusal(job_id, error.code, error_line(error), exit_code_for(error)))
+                    refused.append(_Refusal(text, error.code, error_line(error), exit_code_for(error)))
                 advance(1)
         return done, refused
 
@@ -76,27 +89,30 @@ def apply_to_ids(action: str, ids: Sequence[str], one: Callable[[str], Call[Any]
 
 
 def apply_to_matching(
-    action: str, call: BulkCall, *, dry_run: bool, yes: bool, json: bool, id_count: int | None = None
+    action: str, call: BulkCall, *, ids: Sequence[str] = (), dry_run: bool, yes: bool, json: bool
 ) -> int:
     """Apply the action to all jobs that match; return the exit code.
 
-    A dry run counts the jobs first, for the confirmation and the progress bar. `id_count` is the number of ids if the
+    A dry run counts the jobs first, for the confirmation and the progress bar. `ids` are the ids or prefixes, if the
     caller selected jobs by id.
     """
 
-    async def act(client: "AsyncClient") -> Bulk:
-        preview = await _all_pages(client, lambda cursor: call(True, cursor))  # noqa: FBT003 - a dry run
-        if dry_run or not preview.matched:
-            return preview
-        _confirm(action, preview.matched, yes=yes)
-        with bar(action, preview.matched) as advance:
-            return await _all_pages(client, lambda cursor: call(False, cursor), advance)  # noqa: FBT003 - for real
+    async def act(client: "AsyncClient") -> tuple[Bulk, int]:
+        complete = await resolve_job_ids(client, ids)
+        result = await _all_pages(client, lambda cursor: call(BulkPage(complete, dry_run=True, cursor=cursor)))
+        if result.matched and not dry_run:
+            _confirm(action, result.matched, yes=yes)
+            with bar(action, result.matched) as advance:
+                result = await _all_pages(
+                    client, lambda cursor: call(BulkPage(complete, dry_run=False, cursor=cursor)), advance
+                )
+        return result, len(complete)
 
-    result = run_with_client(act)
-    missing = 0 if id_count is None else id_count - result.matched
+    result, id_count = run_with_client(act)
+    missing = id_count - result.matched if ids else 0
     if json:
         counts: dict[str, Any] = {"matched": result.matched, "changed": result.changed, "dry_run": dry_run}
-        print(as_json(counts if id_count is None else {**counts, "missing": missing}))
+        print(as_json({**counts, "missing": missing} if ids else counts))
     elif dry_run:
         print(f"{result.matched:,} would be {PAST_TENSE[action]}; nothing was changed")
     else:

@@ -93,22 +93,25 @@ def local_up(folder: Path | None = None) -> CommandTarget | None:
 
 
 @asynccontextmanager
-async def open_client(settings: Settings) -> AsyncIterator[AsyncClient]:
-    """Open a client for the target of the settings. Raises `Misconfigured` or `Unavailable`."""
+async def open_client(settings: Settings, *, lasting_key: bool = False) -> AsyncIterator[AsyncClient]:
+    """Open a client for the target of the settings. Raises `Misconfigured` or `Unavailable`.
+
+    With `lasting_key`, the API key in use must be valid after the command too, so a database needs an admin key.
+    """
     target = resolve_target(settings)
     if target.source == "the default":
-        async with _open_default(settings) as client:
+        async with _open_default(settings, lasting_key=lasting_key) as client:
             yield client
     elif target.is_service:
         async with AsyncClient(target.url, target.key, retry_timeout=RETRY_TIMEOUT_S) as client:
             yield client
     else:
-        async with _open_database(settings) as client:
+        async with _open_database(settings, lasting_key=lasting_key) as client:
             yield client
 
 
-def run_with_client(action: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> T:
-    """Run an action with a client for the target of the current command."""
+def run_with_client(action: Callable[[AsyncClient], Coroutine[Any, Any, T]], *, lasting_key: bool = False) -> T:
+    """Run an action with a client for the target of the current command; see `open_client`."""
     from holdfast.cli.event_loop import run
     from holdfast.telemetry import logs
 
@@ -116,14 +119,14 @@ def run_with_client(action: Callable[[AsyncClient], Coroutine[Any, Any, T]]) -> 
     logs.set_up(settings.log_format, settings.log_level)
 
     async def main() -> T:
-        async with open_client(settings) as client:
+        async with open_client(settings, lasting_key=lasting_key) as client:
             return await action(client)
 
     return run(main())
 
 
 @asynccontextmanager
-async def _open_default(settings: Settings) -> AsyncIterator[AsyncClient]:
+async def _open_default(settings: Settings, *, lasting_key: bool) -> AsyncIterator[AsyncClient]:
     """Open the running `holdfast up` of this folder, or else the SQLite file it would use."""
     up = local_up()
     if up is not None:
@@ -140,12 +143,12 @@ async def _open_default(settings: Settings) -> AsyncIterator[AsyncClient]:
 
     if is_new_file(settings.database_url):
         raise Misconfigured(f"no service and no database found here: {HOW_TO_CONNECT}")
-    async with _open_database(settings) as client:
+    async with _open_database(settings, lasting_key=lasting_key) as client:
         yield client
 
 
 @asynccontextmanager
-async def _open_database(settings: Settings) -> AsyncIterator[AsyncClient]:
+async def _open_database(settings: Settings, *, lasting_key: bool) -> AsyncIterator[AsyncClient]:
     """Run the API in this process, with admin rights: access to the database implies them."""
     from holdfast.cli.in_process_transport import InProcessTransport
     from holdfast.compose import build_api, open_engine
@@ -154,7 +157,12 @@ async def _open_database(settings: Settings) -> AsyncIterator[AsyncClient]:
     if dialect_of(settings.database_url) == "sqlite" and is_new_file(settings.database_url):
         source = settings.sources.get("database_url", "HOLDFAST_DATABASE_URL")
         raise Misconfigured(f"{source}: no such file; create it with 'holdfast migrate'")
-    key = secrets.token_hex(32)
+    if lasting_key and settings.admin_key is None:
+        raise Misconfigured(
+            "HOLDFAST_ADMIN_KEY: a token belongs to an API key, and a database alone has none in use: name a service "
+            "with --api and --key, or set HOLDFAST_ADMIN_KEY as on the nodes"
+        )
+    key = settings.admin_key or secrets.token_hex(32)
     reduced = msgspec.structs.replace(settings, pool_size=min(settings.pool_size, 4), admin_key=key)
     with startup_errors(settings):
         engine = await open_engine(reduced)

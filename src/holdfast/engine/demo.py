@@ -4,11 +4,12 @@ import contextlib
 import random
 from itertools import islice
 
+from holdfast.engine.changes.rollups import remove_stats
 from holdfast.engine.engine import Engine
 from holdfast.errors import Conflict
 from holdfast.model.decoded_job import Action
 from holdfast.model.job import JobFilter
-from holdfast.policy.demo import TAG, TENANTS, job_mix
+from holdfast.policy.demo import TAG, TENANTS, TYPES, job_mix
 
 
 async def seed(engine: Engine, jobs: int) -> int:
@@ -20,12 +21,14 @@ async def seed(engine: Engine, jobs: int) -> int:
 
 
 async def clear(engine: Engine) -> int:
-    """Cancel and delete all demo jobs; return the number deleted.
+    """Cancel and delete all demo jobs with their statistics; return the number deleted.
 
     Jobs submitted meanwhile may remain.
     """
     await _apply_to_all(engine, "cancel")
-    return await _apply_to_all(engine, "delete")
+    deleted = await _apply_to_all(engine, "delete")
+    await remove_stats(engine.store, TENANTS, TYPES)
+    return deleted
 
 
 async def _apply_to_all(engine: Engine, action: Action) -> int:

@@ -3,7 +3,7 @@
 import os
 import struct
 import time
-from typing import NewType
+from typing import NamedTuple, NewType
 from uuid import UUID, SafeUUID
 
 JobId = NewType("JobId", UUID)
@@ -51,6 +51,22 @@ def _refill() -> int:
 def first_job_id(at_ms: int) -> JobId:
     """Return the smallest id of that millisecond, for range queries."""
     return JobId(UUID(int=min(max(at_ms, 0), (1 << 48) - 1) << 80))
+
+
+class IdRange(NamedTuple):
+    """Range of job ids, both ends included."""
+
+    first: JobId
+    last: JobId
+
+
+def ids_with_prefix(prefix: str) -> IdRange:
+    """Return the range of the ids that begin with these hexadecimal digits; hyphens are ignored.
+
+    The first 12 digits are the millisecond of the submission, so that jobs of one batch differ only after them.
+    """
+    digits = prefix.replace("-", "")
+    return IdRange(JobId(UUID(hex=digits.ljust(32, "0"))), JobId(UUID(hex=digits.ljust(32, "f"))))
 
 
 def new_worker_id() -> WorkerId:

@@ -4,7 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
-from holdfast.model.ids import JobId, WorkerId
+from holdfast.model.ids import IdRange, JobId, WorkerId
 from holdfast.model.state import Status
 from holdfast.model.time import Duration, Instant
 
@@ -149,6 +149,7 @@ class JobFilter(Struct, frozen=True):
     error: str | None = None
     """Fingerprint of the last error of a dead job."""
     finished: bool | None = None
+    ids: IdRange | None = None
 
 
 class Page(NamedTuple):

@@ -31,7 +31,7 @@ from holdfast.sdk.models import (
     Tenant,
     Worker,
 )
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
+from holdfast.sdk.options import DeadFilter, JobFilter, JobListFilter, JobOptions, NewJob, Span
 from holdfast.sdk.retry import RETRY_TIMEOUT_S
 from holdfast.sdk.sender import Sender
 from holdfast.sdk.sse import EventParser
@@ -353,7 +353,7 @@ class AsyncClient(AsyncOperations):
             async for event in events:
                 yield event
 
-    def list(self, **where: Unpack[JobFilter]) -> AsyncIterator[Job]:
+    def list(self, **where: Unpack[JobListFilter]) -> AsyncIterator[Job]:
         """Iterate over jobs, newest first, fetching pages on demand.
 
         Example:

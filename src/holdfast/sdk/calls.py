@@ -29,6 +29,7 @@ from holdfast.sdk.models import (
 from holdfast.sdk.options import (
     DeadFilter,
     JobFilter,
+    JobListFilter,
     JobOptions,
     NewJob,
     Span,
@@ -94,7 +95,7 @@ def explain(job_id: str | UUID) -> Call[Explanation]:
     return Call(Request("GET", f"{_job(job_id)}/explain", repeatable=True), lambda r: read(r, Explanation))
 
 
-def jobs(where: JobFilter, limit: int = MAX_PAGE_SIZE) -> PageCall[Job]:
+def jobs(where: JobListFilter, limit: int = MAX_PAGE_SIZE) -> PageCall[Job]:
     """List jobs, newest first."""
     return PageCall(lambda cursor: page_call("/v1/jobs", {**where, "limit": limit, "cursor": cursor}, ListPage[Job]))
 

@@ -31,7 +31,7 @@ from holdfast.sdk.models import (
     Worker,
 )
 from holdfast.sdk.operations import Operations
-from holdfast.sdk.options import DeadFilter, JobFilter, JobOptions, NewJob, Span
+from holdfast.sdk.options import DeadFilter, JobFilter, JobListFilter, JobOptions, NewJob, Span
 from holdfast.sdk.retry import RETRY_TIMEOUT_S
 from holdfast.sdk.sse import EventParser
 from holdfast.sdk.sync_sender import SyncSender
@@ -349,7 +349,7 @@ class Client(Operations):
         with closing(stream) as events:
             yield from events
 
-    def list(self, **where: Unpack[JobFilter]) -> Iterator[Job]:
+    def list(self, **where: Unpack[JobListFilter]) -> Iterator[Job]:
         """Iterate over jobs, newest first, fetching pages on demand.
 
         Example:

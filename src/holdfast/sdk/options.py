@@ -76,6 +76,13 @@ class JobFilter(DeadFilter, total=False):
     status: str
 
 
+class JobListFilter(JobFilter, total=False):
+    """Filter of a list of jobs."""
+
+    id_prefix: str
+    """First digits of the ids, at least 8."""
+
+
 def rate_fields(rate: Rate | None) -> Mapping[str, Any] | None:
     """Return the fields of a rate limit; raises `Invalid` for a text that is not a rate."""
     if not isinstance(rate, str):

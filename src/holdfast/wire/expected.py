@@ -11,6 +11,7 @@ _FORMS = {
     f"^{bounds.NAME_PATTERN}$": "use letters, digits and _ . : / @ + -, starting with a letter, a digit or _",
     r"^[^\x00-\x1f\x7f]*$": "use printable characters in one line",
     r"^https?://[!-~]{1,290}$": "write a URL such as https://example.com",
+    r"^[0-9a-fA-F]{8}(-?[0-9a-fA-F]){0,24}-?$": "write at least the first 8 digits of a job id, such as 01981f5e",
     r"^w-[0-3][0-9a-f]{15}$": "write the id of a worker, such as w-019a8c5e7f3b2d40",
     r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$": "write the id of a job, such as "
     "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11",

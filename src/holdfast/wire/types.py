@@ -36,6 +36,13 @@ NewTag = Annotated[str, Meta(min_length=1, max_length=bounds.MAX_TAG_LENGTH, ext
 Fingerprint = Annotated[
     str, Meta(min_length=1, max_length=64, description="Fingerprint of an error: `error.fingerprint` of a job.")
 ]
+IdPrefix = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9a-fA-F]{8}(-?[0-9a-fA-F]){0,24}-?$",
+        description="First digits of a job id, at least 8; the first 12 are the millisecond of the submission.",
+    ),
+]
 Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]

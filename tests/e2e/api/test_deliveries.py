@@ -6,9 +6,13 @@ import msgspec
 import pytest
 
 from holdfast.compose import build_api
+from holdfast.engine.changes import query_cache
+from holdfast.engine.changes.rollups import update_rollups
 from holdfast.model.job import JobFilter, Page
+from holdfast.model.lane import Lane
 from holdfast.policy.demo import TENANTS, TYPES
 from tests.e2e.api.conftest import problem
+from tests.support.builders import enter, report, take
 
 pytestmark = pytest.mark.databases("sqlite")  # what the databases do is told by the conformance tests
 
@@ -92,8 +96,16 @@ async def test_only_administrators_manage_secrets_and_invalid_overlaps_are_rejec
     problem(await admin.post("/v1/tenants/no%20name/webhook-secret"), 404, "not_found")
 
 
-async def test_the_demo_is_seeded_and_cleared_and_touches_nothing_else(settings, engine, served):
-    """T34: only in demo mode, only by administrators."""
+async def succeeded(client):
+    """Return the number of succeeded jobs according to the counts and to the statistics of an hour."""
+    counts, summary = await client.get("/v1/stats"), await client.get("/v1/analytics")
+    return counts.json()["statuses"]["succeeded"], summary.json()["totals"]["succeeded"]
+
+
+async def test_the_demo_is_seeded_and_cleared_and_touches_nothing_else(settings, engine, served, monkeypatch):
+    """T34: only in demo mode, only by administrators. Jobs are cleared with their statistics."""
+    monkeypatch.setattr(query_cache, "CACHE_S", -1.0)
+    monkeypatch.setattr(query_cache, "COST_FACTOR", 0)
     served.api = build_api(msgspec.structs.replace(settings, demo=True), engine)
     admin = await served.client()
     await admin.post("/v1/jobs", json={"type": "mine", "tags": ["keep"]})
@@ -110,6 +122,19 @@ async def test_the_demo_is_seeded_and_cleared_and_touches_nothing_else(settings,
     assert {each["name"] for each in (await admin.get("/v1/tenants")).json()["items"]} >= set(TENANTS)
     problem(await admin.post("/v1/demo/seed?jobs=10001"), 422, "invalid")
 
+    store = engine.store
+    worker = await enter(store)
+    held = await take(store, worker, *{Lane(job.queue, job.tenant, job.priority) for job in jobs}, limit=60)
+    await report(store, held[:40])
+    await update_rollups(store)
+    await report(store, held[40:50])
+    assert await succeeded(admin) == (50, 50)
+
     assert (await admin.post("/v1/demo/clear")).json() == {"jobs": 150}
+    assert await succeeded(admin) == (0, 0)
+    stats = (await admin.get("/v1/stats")).json()
+    assert {name: count for name, count in stats["statuses"].items() if count} == {"ready": 1}
+    assert [each["name"] for each in stats["types"]] == ["mine"]
+    assert [each["name"] for each in stats["queues"]] == ["default"]
     assert [job.type for job in await engine.jobs.find(JobFilter(), Page(10))] == ["mine"]
     assert (await admin.post("/v1/demo/clear")).json() == {"jobs": 0}

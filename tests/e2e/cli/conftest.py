@@ -1,5 +1,6 @@
 """Fixtures that run `holdfast` in an empty folder with a clean environment."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
+
+from tests.support.service_thread import run_service
 
 
 class Finished(NamedTuple):
@@ -73,5 +76,32 @@ def cli(tmp_path, environment, monkeypatch, capsys) -> Run:
             code = run_here([str(argument) for argument in arguments])
         output = capsys.readouterr()
         return Finished(code, output.out, output.err)
+
+    return run
+
+
+@pytest.fixture
+def node(database_url):
+    with run_service(database_url) as found:
+        yield found
+
+
+@pytest.fixture(params=["service", "database"])
+def ask(request, cli, database_url, node):
+    """Run a command against the database or against the service."""
+    target = {"HOLDFAST_DATABASE_URL": database_url}
+    if request.param == "service":
+        target = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
+    return lambda *arguments: cli(*arguments, **target)
+
+
+@pytest.fixture
+def ask_json(ask):
+    """Run a command with --json and return the decoded output."""
+
+    def run(*arguments, code=0):
+        ended = ask(*arguments, "--json")
+        assert (ended.code, ended.err) == (code, ""), ended
+        return json.loads(ended.out)
 
     return run

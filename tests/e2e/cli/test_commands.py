@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,37 +19,10 @@ from holdfast.model.outcome import Failed, Failure
 from holdfast.model.time import seconds
 from holdfast.wire.worker_protocol_codec import worker_id
 from tests.support.eventually import awaited
-from tests.support.service_thread import ADMIN, FAILS, WORKS, run_service
+from tests.support.service_thread import ADMIN, FAILS, JWT_SECRET, WORKS
 
 UNKNOWN_ID = "01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11"
 START = "from holdfast.cli.main import main; main()"
-
-
-@pytest.fixture
-def node(database_url):
-    with run_service(database_url) as found:
-        yield found
-
-
-@pytest.fixture(params=["service", "database"])
-def ask(request, cli, database_url, node):
-    """Run a command against the database or against the service."""
-    target = {"HOLDFAST_DATABASE_URL": database_url}
-    if request.param == "service":
-        target = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
-    return lambda *arguments: cli(*arguments, **target)
-
-
-@pytest.fixture
-def ask_json(ask):
-    """Run a command with --json and return the decoded output."""
-
-    def run(*arguments, code=0):
-        ended = ask(*arguments, "--json")
-        assert (ended.code, ended.err) == (code, ""), ended
-        return json.loads(ended.out)
-
-    return run
 
 
 def test_a_job_can_be_submitted_listed_shown_retried_cancelled_and_deleted(ask, ask_json, node):
@@ -143,6 +117,9 @@ def test_answering_no_changes_nothing_and_exits_with_1(ask, ask_json, node, monk
     [
         (["submit", "a b"], "type: wrong form: use letters, digits and _ . : / @ + -"),
         (["tenants", "set", "acme", "--weight", "2"], "create it with 'holdfast tenants create NAME'"),
+        (["tenants", "set", "a b", "--weight", "2"], "'holdfast tenants list' lists them"),
+        (["keys", "revoke", "a-b"], "'holdfast keys list' lists them"),
+        (["workers", "drain", "w-1"], "'holdfast workers' lists them"),
     ],
 )
 def test_errors_name_commands_and_allowed_values(ask, arguments, message):
@@ -150,6 +127,36 @@ def test_errors_name_commands_and_allowed_values(ask, arguments, message):
     assert ended.code in (2, 4)
     assert message in ended.complaint
     assert "/v1/" not in ended.complaint
+
+
+@pytest.mark.databases("sqlite")
+def test_the_error_for_an_invalid_payload_names_the_command_with_the_schema(ask, node):
+    node.enter()
+    ended = ask("submit", "send", "[]")
+    assert (ended.code, ended.complaint.endswith("see the schema of the type 'send' in 'holdfast types'")) == (2, True)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("by", ["service", "database"])
+def test_a_token_is_created_with_fewer_scopes_and_a_lifetime(cli, node, database_url, by):
+    service = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": node.key}
+    database = {"HOLDFAST_DATABASE_URL": database_url, "HOLDFAST_JWT_SECRET": JWT_SECRET}
+    issuer = service if by == "service" else database | {"HOLDFAST_ADMIN_KEY": node.key}
+    made = json.loads(cli("keys", "token", "--scope", "read", "--expires", "5m", "--json", **issuer).out)
+    assert (made["tenant"], made["scopes"]) == ("default", ["read"])
+    lifetime = datetime.fromisoformat(made["expires_at"]) - datetime.now(UTC)
+    assert timedelta(0) < lifetime <= timedelta(minutes=5)
+    assert cli("keys", "token", "--scope", "nothing", **issuer).code == 2
+
+    token = cli("keys", "token", "--scope", "read", "--scope", "submit", **issuer).out.strip()
+    access = {"HOLDFAST_API_URL": node.url, "HOLDFAST_API_KEY": token}
+    assert cli("submit", "send", **access).code == 0
+    assert cli("jobs", "list", **access).code == 0
+    assert cli("jobs", "cancel", "--all", "--yes", **access).code == 5
+
+    refused = cli("keys", "token", **database)
+    assert (refused.code, refused.out) == (2, "")
+    assert "a token belongs to an API key" in refused.complaint
 
 
 @pytest.mark.databases("sqlite")

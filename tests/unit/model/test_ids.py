@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.ids import WorkerId, new_job_id, new_worker_id, worker_name
+from holdfast.model.ids import WorkerId, ids_with_prefix, new_job_id, new_worker_id, worker_name
 
 milliseconds = st.integers(0, 2**48 - 1)
 
@@ -27,6 +27,16 @@ def test_job_ids_sort_by_time_as_integers_bytes_and_text(times: list[int]) -> No
     assert ids == sorted(ids)
     assert [job_id.bytes for job_id in ids] == sorted(job_id.bytes for job_id in ids)
     assert [str(job_id) for job_id in ids] == sorted(str(job_id) for job_id in ids)
+
+
+@given(milliseconds, milliseconds, st.integers(1, 36))
+def test_a_prefix_covers_the_ids_that_begin_with_it(at_ms: int, other_ms: int, length: int) -> None:
+    job_id = new_job_id(at_ms)
+    prefix = str(job_id)[:length]
+    found = ids_with_prefix(prefix)
+
+    for each in (job_id, new_job_id(at_ms), new_job_id(other_ms)):
+        assert (found.first <= each <= found.last) == str(each).startswith(prefix)
 
 
 @pytest.mark.slow

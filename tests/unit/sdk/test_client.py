@@ -365,7 +365,7 @@ def test_an_unreachable_service_raises_after_the_retry_timeout(kind, monkeypatch
 
 
 @on_a_database
-def test_an_operator_manages_limits_pauses_webhooks_and_tokens(client, node):
+def test_an_operator_manages_limits_pauses_webhooks_and_tokens(client, kind, node):
     limit = client.set_limit(tenant="acme", max_running=20, rate="100/m")
     assert (limit.kind, limit.max_running, limit.rate.limit, limit.rate.per) == ("tenant", 20, 100, 60)
     assert client.set_limit(tenant="acme", concurrency_key="card", max_running=3).concurrency_key == "card"
@@ -391,6 +391,25 @@ def test_an_operator_manages_limits_pauses_webhooks_and_tokens(client, node):
     client.delete_webhook_secret("acme")
     with pytest.raises(NotFound):
         client.webhook_secret("acme")
+
+    token = client.create_token(["read"], expires_in=timedelta(minutes=5))
+    assert (token.token_type, token.tenant, token.scopes) == ("Bearer", "default", ["read"])
+    assert timedelta(0) < token.expires_at - datetime.now(UTC) <= timedelta(minutes=5)
+    reader = kind(node.url, token.token)
+    assert list(reader.list()) == []
+    with pytest.raises(Forbidden):
+        reader.submit("send")
+    reader.close()
+    assert len(client.create_token().scopes) > 1
+
+
+@on_a_database
+def test_jobs_are_listed_by_the_first_digits_of_their_ids(client, node):
+    ids = [client.submit("send").id for _ in range(3)]
+    assert [job.id for job in client.list(id_prefix=ids[1])] == [ids[1]]
+    assert set(ids) <= {job.id for digits in {each[:8] for each in ids} for job in client.list(id_prefix=digits)}
+    with pytest.raises(Invalid, match="at least the first 8 digits"):
+        list(client.list(id_prefix="0198"))
 
 
 @on_a_database

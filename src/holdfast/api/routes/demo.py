@@ -15,7 +15,7 @@ async def seed_demo(call: RouteCall[None, SeedQuery]) -> HttpResponse | Stream:
 
 
 async def clear_demo(call: RouteCall[None, None]) -> HttpResponse | Stream:
-    """Delete all jobs of the demo tenants, whatever their state."""
+    """Delete all demo jobs, whatever their state, and their statistics."""
     return HttpResponse(Cleared(await demo.clear(call.service.engine)))
 
 
@@ -25,7 +25,7 @@ ROUTES = (
         query=SeedQuery, tag="demo", demo=True,
     ),
     Route(
-        "POST", "/v1/demo/clear", Scope.ADMIN, clear_demo, "Delete the demo jobs (demo mode)", {200: Cleared},
-        tag="demo", demo=True,
+        "POST", "/v1/demo/clear", Scope.ADMIN, clear_demo, "Delete the demo jobs and their statistics (demo mode)",
+        {200: Cleared}, tag="demo", demo=True,
     ),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.offload import call_with_rows
@@ -12,7 +13,7 @@ from holdfast.engine.submitting.receipts import initial_state
 from holdfast.model.access import Scope
 from holdfast.model.decoded_job import Action
 from holdfast.model.explanation import Explanation
-from holdfast.model.ids import JobId
+from holdfast.model.ids import JobId, ids_with_prefix
 from holdfast.model.job import JobSpec, Page
 from holdfast.model.time import rfc3339
 from holdfast.policy.access import acting_tenant, visible_tenant
@@ -26,6 +27,7 @@ from holdfast.wire.types import (
     BulkRequest,
     Cursor,
     FilterShape,
+    IdPrefix,
     JobDetail,
     JobOut,
     JobPage,
@@ -44,6 +46,7 @@ REPLAYED = {"Idempotent-Replayed": "`true` if an earlier request with this key c
 class JobQuery(FilterShape):
     """Filter and page of a job list."""
 
+    id_prefix: IdPrefix | None = None
     cursor: Cursor | None = None
     limit: Limit = 50
 
@@ -79,8 +82,11 @@ async def submit_batch(call: RouteCall[SubmitBatch, None]) -> HttpResponse | Str
 
 async def list_jobs(call: RouteCall[None, JobQuery]) -> HttpResponse | Stream:
     """List jobs, newest first."""
-    where = codec.filter_of(call.query, tenant=visible_tenant(call.caller, call.query.tenant))
-    page = await call.service.engine.jobs.search(where, Page(call.query.limit, codec.read_cursor(call.query.cursor)))
+    query = call.query
+    where = codec.filter_of(query, tenant=visible_tenant(call.caller, query.tenant))
+    if query.id_prefix is not None:
+        where = replace(where, ids=ids_with_prefix(query.id_prefix))
+    page = await call.service.engine.jobs.search(where, Page(query.limit, codec.read_cursor(query.cursor)))
     return HttpResponse(JobPage([render_job(job, call.caller) for job in page.jobs], codec.cursor_of(page.cursor)))
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.bulk import apply_to_matching, require_selection
+from holdfast.cli.bulk import BulkPage, apply_to_matching, require_selection
 from holdfast.cli.commands.jobs import error_text, filter_options, take
 from holdfast.cli.render import Column, as_json, json_option, note, print_list
 from holdfast.cli.target import run_with_client, target_options
@@ -34,6 +34,8 @@ GROUPS: list[Column[DeadGroup]] = [
 @click.group()
 def dead() -> None:
     r"""List, group by error, replay and purge dead letters: jobs that used up their attempts.
+
+    An ID may be shortened to its first digits, at least 8, if no other job's id begins with them.
 
     \b
       holdfast dead groups
@@ -106,12 +108,12 @@ def replay(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool,
     """
     require_selection("replay", ids, where, everything=everything)
 
-    def call(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as in `BulkCall`
-        if ids:
-            return calls.replay_ids(list(dict.fromkeys(ids)), dry_run=dry)
-        return calls.replay(where, everything=everything, dry_run=dry, cursor=cursor)
+    def call(page: BulkPage) -> Call[Bulk]:
+        if page.ids:
+            return calls.replay_ids(page.ids, dry_run=page.dry_run)
+        return calls.replay(where, everything=everything, dry_run=page.dry_run, cursor=page.cursor)
 
-    return apply_to_matching("replay", call, dry_run=dry_run, yes=yes, json=json, id_count=len(set(ids)) or None)
+    return apply_to_matching("replay", call, ids=ids, dry_run=dry_run, yes=yes, json=json)
 
 
 @dead.command("purge")
@@ -127,9 +129,9 @@ def purge(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: bool, 
     """
     require_selection("purge", ids, where, everything=everything)
 
-    def call(dry: bool, cursor: str | None) -> Call[Bulk]:  # noqa: FBT001 - as in `BulkCall`
-        if ids:
-            return calls.purge_ids(list(dict.fromkeys(ids)), dry_run=dry)
-        return calls.purge(where, everything=everything, dry_run=dry, cursor=cursor)
+    def call(page: BulkPage) -> Call[Bulk]:
+        if page.ids:
+            return calls.purge_ids(page.ids, dry_run=page.dry_run)
+        return calls.purge(where, everything=everything, dry_run=page.dry_run, cursor=page.cursor)
 
-    return apply_to_matching("purge", call, dry_run=dry_run, yes=yes, json=json, id_count=len(set(ids)) or None)
+    return apply_to_matching("purge", call, ids=ids, dry_run=dry_run, yes=yes, json=json)

@@ -2,8 +2,11 @@
 
 import click
 
+from holdfast.cli.job_ids import resolve_job_id
 from holdfast.cli.render import COLOURS, as_json, console, json_option, local, safe
 from holdfast.cli.target import run_with_client, target_options
+from holdfast.model.explanation import Explanation
+from holdfast.sdk.async_client import AsyncClient
 
 
 @click.command()
@@ -17,9 +20,14 @@ def explain(job_id: str, *, json: bool) -> None:
 
     \b
       holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
+      holdfast explain 01981f5e-8c5a-7b6
       holdfast explain 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11 --json | jq -r '.reasons[0].code'
     """
-    explanation = run_with_client(lambda client: client.explain(job_id))
+
+    async def fetch(client: AsyncClient) -> Explanation:
+        return await client.explain(await resolve_job_id(client, job_id))
+
+    explanation = run_with_client(fetch)
     if json:
         print(as_json(explanation))
         return

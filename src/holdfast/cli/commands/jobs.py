@@ -14,13 +14,14 @@ from holdfast import tasks
 from holdfast.cli import show
 from holdfast.cli.bulk import apply_to_ids, apply_to_matching, require_selection
 from holdfast.cli.exit_codes import FAILED, OK
+from holdfast.cli.job_ids import resolve_job_id
 from holdfast.cli.param_types import PAST_TIME
 from holdfast.cli.render import Column, as_json, json_option, note, print_list
 from holdfast.cli.target import run_with_client, target_options
 from holdfast.model.state import Status
 from holdfast.sdk import calls
 from holdfast.sdk.async_client import AsyncClient
-from holdfast.sdk.models import Error, Event, Job
+from holdfast.sdk.models import Error, Event, Job, JobDetail
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -73,6 +74,8 @@ status_option = click.option("--status", type=click.Choice([status.value for sta
 def jobs() -> None:
     r"""List, show, follow, cancel, retry and delete jobs.
 
+    An ID may be shortened to its first digits, at least 8, if no other job's id begins with them.
+
     \b
       holdfast jobs list --status retrying
       holdfast jobs tail
@@ -116,8 +119,13 @@ def show_job(job_id: str, *, json: bool) -> None:
 
     \b
       holdfast jobs show 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
+      holdfast jobs show 01981f5e-8c5a-7b6
     """
-    job = run_with_client(lambda client: client.get(job_id))
+
+    async def fetch(client: AsyncClient) -> JobDetail:
+        return await client.get(await resolve_job_id(client, job_id))
+
+    job = run_with_client(fetch)
     if json:
         print(as_json(job))
     else:
@@ -141,12 +149,12 @@ def tail_jobs(job_id: str | None, queue: str | None, type_: str | None, tenant: 
       holdfast jobs tail 01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11
       holdfast jobs tail --json | jq -r .data.id
     """
-    given = {"job": job_id, "queue": queue, "type": type_, "tenant": tenant}
+    given = {"queue": queue, "type": type_, "tenant": tenant}
     filters = {name: value for name, value in given.items() if value is not None}
 
     async def follow(client: AsyncClient) -> int:
         if job_id is not None:
-            return await _follow_one(client, job_id, json=json)
+            return await _follow_one(client, await resolve_job_id(client, job_id), json=json)
         async for event in client.events(**filters):
             _print_event(event, json=json)
         return OK
@@ -211,7 +219,9 @@ def cancel_jobs(
         return apply_to_ids("cancel", ids, lambda job_id: calls.cancel(job_id, reason), yes=yes, json=json)
     return apply_to_matching(
         "cancel",
-        lambda dry, cursor: calls.cancel_all(where, everything=everything, dry_run=dry, reason=reason, cursor=cursor),
+        lambda page: calls.cancel_all(
+            where, everything=everything, dry_run=page.dry_run, reason=reason, cursor=page.cursor
+        ),
         dry_run=dry_run,
         yes=yes,
         json=json,
@@ -239,7 +249,7 @@ def retry_jobs(ids: tuple[str, ...], where: Any, *, everything: bool, dry_run: b
         return apply_to_ids("retry", ids, calls.retry, yes=yes, json=json)
     return apply_to_matching(
         "retry",
-        lambda dry, cursor: calls.retry_all(where, everything=everything, dry_run=dry, cursor=cursor),
+        lambda page: calls.retry_all(where, everything=everything, dry_run=page.dry_run, cursor=page.cursor),
         dry_run=dry_run,
         yes=yes,
         json=json,

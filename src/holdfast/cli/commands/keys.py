@@ -109,8 +109,11 @@ def revoke(key_id: str, *, json: bool) -> None:
 def token(scopes: tuple[str, ...], expires: str | None, *, json: bool) -> None:
     r"""Create a short-lived token with the scopes of the API key in use, or fewer, and print it.
 
+    With a database instead of a service, the key is HOLDFAST_ADMIN_KEY, as on the nodes.
+
     \b
       holdfast keys token --scope read --expires 5m
     """
-    created = run_with_client(lambda client: client.execute(operator_calls.create_token(scopes or None, expires)))
+    call = operator_calls.create_token(scopes or None, expires)
+    created = run_with_client(lambda client: client.execute(call), lasting_key=True)
     print(as_json(created) if json else created.token)

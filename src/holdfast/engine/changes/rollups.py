@@ -1,6 +1,8 @@
 """Rollups of the change log: per minute first, later per hour and day."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Collection, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from holdfast.engine.changes import lifetime_counters
@@ -9,7 +11,7 @@ from holdfast.model.change_log import ChangeEntry
 from holdfast.model.time import Duration, Instant, seconds
 from holdfast.policy import rollups
 from holdfast.policy.gaps import GapTracker
-from holdfast.policy.rollups import DAY, HOUR, HOURS_RETENTION, MINUTE, MINUTES_RETENTION, StatsByKey
+from holdfast.policy.rollups import ALL_TENANTS, DAY, HOUR, HOURS_RETENTION, MINUTE, MINUTES_RETENTION, StatsByKey
 from holdfast.store.port.change_log import RollupCursor
 from holdfast.store.port.store import Store, Tx
 
@@ -26,6 +28,7 @@ FIRST_PAGE_SIZE = 20
 """Rows in the first page; each page is twice as long, because the size of a row is unknown."""
 
 _PRUNE_BATCH_SIZE = 5_000
+_LOCK_RETRY_INTERVAL_S = 0.05
 _MINUTES_PER_UPDATE = 30
 """Minutes added to their hours and days in one transaction."""
 
@@ -48,28 +51,50 @@ async def update_rollups(store: Store) -> RollupResult:
 
     async def work(tx: Tx) -> RollupResult:
         cursor = await tx.lock_rollup_cursor()
-        if cursor is None:
-            return RollupResult(more=False)
-        now = await tx.now()
-        seen = GapTracker.read(cursor.seq, cursor.gaps)
-        new = _NewEntries()
-        await new.read(tx, seen, now)
-        seen.expire(now)
-        stats = new.builder.stats()
-        await _add(tx, MINUTE, stats)
-        await lifetime_counters.add(tx, stats)
-        begun = cursor.hours or (rollups.floor(new.first, HOUR) - HOUR if new.first else 0)
-        upto = min(now, new.last) if new.more else now
-        hours = await _roll_up_minutes(tx, Instant(begun), upto) if begun else begun
-        pruned = await tx.prune_changes(seen.low_water, CHANGE_LOG_RETENTION, _PRUNE_BATCH_SIZE)
-        changed = RollupCursor(
-            seen.upto, seen.encode_gaps(), max(cursor.pruned, pruned or 0), Instant(hours), cursor.lost + new.lost
-        )
-        if changed != cursor:
-            await tx.save_rollup_cursor(changed)
-        return RollupResult(new.more, len(stats))
+        return RollupResult(more=False) if cursor is None else await _update(tx, cursor)
 
     return await store.run(work)
+
+
+async def remove_stats(store: Store, tenants: Collection[str], types: Collection[str]) -> None:
+    """Delete the statistics of these tenants' jobs of these types, and of all tenants' together.
+
+    The changes so far are rolled up first, so that they are not counted afterwards. Lifetime counters stay, because
+    they only grow.
+    """
+
+    async def work(tx: Tx) -> bool:
+        cursor = await tx.lock_rollup_cursor()
+        if cursor is None or (await _update(tx, cursor)).more:
+            return False
+        for span, tenant, job_type in product((MINUTE, HOUR, DAY), (ALL_TENANTS, *tenants), types):
+            await tx.remove_rollups(span, tenant, job_type)
+        return True
+
+    while not await store.run(work):  # noqa: ASYNC110 - another node may hold the lock
+        await asyncio.sleep(_LOCK_RETRY_INTERVAL_S)
+
+
+async def _update(tx: Tx, cursor: RollupCursor) -> RollupResult:
+    """Add new change log rows to the rollups and prune old ones; requires the cursor's lock."""
+    now = await tx.now()
+    seen = GapTracker.read(cursor.seq, cursor.gaps)
+    new = _NewEntries()
+    await new.read(tx, seen, now)
+    seen.expire(now)
+    stats = new.builder.stats()
+    await _add(tx, MINUTE, stats)
+    await lifetime_counters.add(tx, stats)
+    begun = cursor.hours or (rollups.floor(new.first, HOUR) - HOUR if new.first else 0)
+    upto = min(now, new.last) if new.more else now
+    hours = await _roll_up_minutes(tx, Instant(begun), upto) if begun else begun
+    pruned = await tx.prune_changes(seen.low_water, CHANGE_LOG_RETENTION, _PRUNE_BATCH_SIZE)
+    changed = RollupCursor(
+        seen.upto, seen.encode_gaps(), max(cursor.pruned, pruned or 0), Instant(hours), cursor.lost + new.lost
+    )
+    if changed != cursor:
+        await tx.save_rollup_cursor(changed)
+    return RollupResult(new.more, len(stats))
 
 
 class _NewEntries:

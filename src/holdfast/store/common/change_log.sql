@@ -50,6 +50,10 @@ WHERE span = :span AND at >= :since AND tenant <> '' GROUP BY tenant, at LIMIT :
 -- Uses holdfast_rollup_at.
 SELECT {stats} FROM holdfast_rollup WHERE span = :span AND at = :at;
 
+-- name: remove_rollups
+-- Uses the primary key: reads the rollups of the tenant.
+DELETE FROM holdfast_rollup WHERE span = :span AND tenant = :tenant AND type = :type;
+
 -- name: census
 -- Reads all unfinished jobs; the interval between runs grows with its duration.
 SELECT tenant, queue, type, {visible_status}, count(*),

@@ -120,6 +120,9 @@ class ChangeLogRepository(Protocol):
     async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
         """Delete rollups before an instant; return how many."""
 
+    async def remove_rollups(self, span: Duration, tenant: str, job_type: str) -> int:
+        """Delete the rollups of a tenant ('': of all together) and a job type; return how many."""
+
     async def census(self) -> list[StatusCount]:
         """Count unfinished jobs and find the earliest due time of each group. Reads all of them."""
 

@@ -73,6 +73,9 @@ class SqlChangeLog(StatementRunner, ChangeLogRepository):
     async def prune_rollups(self, span: Duration, before: Instant, limit: int) -> int:
         return await self.count("prune_rollups", span=_seconds(span), before=before, limit=limit)
 
+    async def remove_rollups(self, span: Duration, tenant: str, job_type: str) -> int:
+        return await self.count("remove_rollups", span=_seconds(span), tenant=tenant, type=job_type)
+
     async def census(self) -> list[StatusCount]:
         return [status_count_of(row) for row in await self.rows("census")]
 

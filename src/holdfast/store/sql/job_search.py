@@ -147,6 +147,8 @@ class SqlJobSearch(StatementRunner):
         return found
 
     async def _search(self, table: str, where: JobFilter, page: Page, floor: JobId, max_rows: int) -> SearchPage:
+        if where.ids is not None:  # the index of ids leads to them
+            return await self._scan(table, where, page, floor, max_rows)
         # Frequent matches fill a page from the newest rows, so these are scanned first. Unfinished jobs other than
         # ready ones are usually few: collecting them is faster than scanning for them.
         rare = table == "live" and where.status not in (None, Status.READY)
@@ -215,12 +217,18 @@ def _collecting(code: int, tenant: str | None) -> tuple[str, dict[str, Any]]:
 
 
 def _within(where: JobFilter, page: Page) -> tuple[Page, JobId]:
-    """Return the page with an upper bound, and the lowest id; ids contain the creation time."""
+    """Return the page with an upper bound, and the lowest id; ids contain the creation time.
+
+    The bounds cover `where.ids` exactly, and the creation times approximately.
+    """
     before, floor = page.before or _MAX_JOB_ID, first_job_id(0)
     if where.created_before is not None:
         before = min(before, first_job_id(where.created_before // 1_000 + _MAX_CLOCK_DRIFT_MS))
     if where.created_after is not None:
         floor = first_job_id(where.created_after // 1_000 - _MAX_CLOCK_DRIFT_MS)
+    if where.ids is not None:
+        before = min(before, JobId(UUID(int=min(where.ids.last.int + 1, _MAX_JOB_ID.int))))
+        floor = max(floor, where.ids.first)
     return Page(page.limit, before), floor
 
 
@@ -252,7 +260,7 @@ def _statements(table: str, where: JobFilter) -> tuple[str, frozenset[str]]:
 
 
 def _has_unindexed_condition(where: JobFilter, indexed: frozenset[str]) -> bool:
-    fields = {name for name in where.__struct_fields__ if getattr(where, name) is not None} - {"finished"}
+    fields = {name for name in where.__struct_fields__ if getattr(where, name) is not None} - {"finished", "ids"}
     if where.status is Status.DEAD:  # has its own table
         fields.discard("status")
     return bool(fields - indexed)
