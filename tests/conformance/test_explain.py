@@ -17,11 +17,13 @@ from holdfast.engine.jobs.explain import MAX_COUNTED_JOBS, explain, read_facts
 from holdfast.errors import NotFound
 from holdfast.model.access import Quotas
 from holdfast.model.breaker import Breaker, BreakerState
+from holdfast.model.ids import worker_name
 from holdfast.model.lane import Lane
 from holdfast.model.limit import Pause, PauseKind, Rate, key_limit, queue_limit, tenant_limit
 from holdfast.model.outcome import Interrupted, Succeeded
 from holdfast.model.queue import Queue
 from holdfast.model.time import Duration, Instant, days, seconds
+from holdfast.model.worker import Unresponsiveness
 from holdfast.policy.explain import build_explanation
 from holdfast.store.port.store import Retention
 from tests.support.builders import a_job, a_worker, enter, error, hold, lane_of, put, read, report, some_jobs, take
@@ -283,6 +285,40 @@ async def test_a_running_job_that_its_worker_probably_does_not_run_is_explained_
         "running", "it is 570 s past its timeout, and its worker would have ended it"
     )  # fmt: skip
     assert "may have lost its outcome in a failover" in doubted.detail
+
+
+async def test_jobs_of_a_worker_that_does_not_respond_are_explained_by_it(manual_store, clock):
+    """F28, F33: waiting jobs and those that it holds."""
+    store = manual_store
+    worker = await enter(store, lease=days(1))
+    (held,) = await hold(store, worker)
+    waiting = a_job()
+    await put(store, waiting)
+    assert await codes(store, waiting) == ["runnable"]
+
+    blocked = Unresponsiveness(seconds(2), "report")
+    await store.run(lambda tx: tx.renew(worker, days(1), unresponsive=blocked))
+    said = await why(store, waiting)
+    (reason,) = said.reasons
+    assert (reason.code, reason.name, reason.worker) == ("worker_unresponsive", "report", worker_name(worker))
+    assert (reason.why, reason.blocks) == ("a handler of type 'report' blocks its event loop", True)
+    assert reason.since.timestamp() == (clock.now - seconds(2)) / 1e6
+    assert said.estimate.at is None
+    (running,) = (await why(store, held)).reasons
+    assert (running.code, running.name) == ("running", "report")
+    assert "a handler of type 'report' blocks its event loop" in running.detail
+
+    silent = Unresponsiveness(seconds(5))
+    await store.run(lambda tx: tx.renew(worker, days(1), unresponsive=silent))
+    (reason,) = (await why(store, waiting)).reasons
+    assert (reason.name, reason.why) == (None, "its process gives no sign of life")
+
+    await enter(store, lease=days(1))  # another worker, which responds
+    said = await why(store, waiting)
+    assert [reason.code for reason in said.reasons] == ["runnable", "worker_unresponsive"]
+    assert said.reasons[0].workers == 1
+    await store.run(lambda tx: tx.renew(worker, days(1)))
+    assert await codes(store, waiting) == ["runnable"]
 
 
 async def test_a_running_or_finished_job_is_explained_by_its_status_alone(manual_store):

@@ -9,7 +9,7 @@ from holdfast.errors import NotFound
 from holdfast.model.ids import new_worker_id
 from holdfast.model.job_type import JobType
 from holdfast.model.time import days, seconds
-from holdfast.model.worker import LeaseStatus
+from holdfast.model.worker import LeaseStatus, Unresponsiveness
 from holdfast.policy import job_types
 from tests.support.builders import LEASE, a_worker, enter
 
@@ -51,6 +51,23 @@ async def test_a_renewal_stores_memory_use_and_draining(manual_store, clock):
     assert (row.memory, row.draining) == (2**40, True)
     await clock.advance(LEASE)
     assert await renew(manual_store, worker) is LeaseStatus.LOST
+
+
+async def test_a_renewal_stores_since_when_a_worker_does_not_respond(manual_store, clock):
+    """F28, F33: until a renewal reports that it responds."""
+    worker = await enter(manual_store)
+
+    async def stored():
+        (row,) = await manual_store.single(lambda tx: tx.workers())
+        return row.unresponsive_since, row.blocked_by
+
+    assert await stored() == (None, None)
+    await renew(manual_store, worker, unresponsive=Unresponsiveness(seconds(2), "mail"))
+    assert await stored() == (clock.now - seconds(2), "mail")
+    await renew(manual_store, worker, unresponsive=Unresponsiveness(seconds(4)))
+    assert await stored() == (clock.now - seconds(4), None)
+    await renew(manual_store, worker)
+    assert await stored() == (None, None)
 
 
 async def test_a_drain_reaches_all_processes_of_a_node_and_is_logged_once(store):

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.eventually import eventually
+from tests.support.fault_env import TIMEOUT_S
+
 if TYPE_CHECKING:
     from tests.support.fault_env import Scene
 
@@ -39,6 +42,52 @@ async def test_a_job_in_a_stopped_worker_process_runs_again(scene: Scene) -> Non
     (attempt,) = await scene.attempts("running")
     assert attempt.outcome == "crashed"
     assert "no sign of life for 2 s" in attempt.error.message
+
+
+@pytest.mark.by_http_too("sqlite")
+async def test_a_stopped_worker_process_is_shown_before_it_is_replaced(scene: Scene) -> None:
+    """F33: `workers` and `explain` agree."""
+    node = scene.node(lease=6.0, environment={"HOLDFAST_WORKER_SILENCE_SECONDS": "600"})
+    (worker,) = await scene.workers_of(node)
+    os.kill(worker.info.pid, signal.SIGSTOP)
+    waiting = await scene.submit("waits")
+
+    async def shown() -> bool:
+        (row,) = await scene.workers_of(node)
+        return row.unresponsive_since is not None and row.blocked_by is None
+
+    await eventually(shown, within=TIMEOUT_S)
+    explanation = await scene.engine.jobs.explain(waiting)
+    assert [reason.code for reason in explanation.reasons] == ["worker_unresponsive"]
+    os.kill(worker.info.pid, signal.SIGCONT)
+    await scene.becomes("succeeded", "waits")
+
+    async def responds() -> bool:
+        (row,) = await scene.workers_of(node)
+        return row.unresponsive_since is None
+
+    await eventually(responds, within=TIMEOUT_S)
+
+
+@pytest.mark.by_http_too("sqlite")
+async def test_jobs_beside_a_handler_that_blocks_the_event_loop_name_it(scene: Scene) -> None:
+    """F28: the job that waits, and the one that runs on the same event loop."""
+    node = scene.node(lease=6.0, queues="default:2")
+    beside = await scene.submit("beside", sleep=600, held=True)
+    await scene.starts("beside")
+    await scene.submit("blocks", action="block", amount=3600.0)
+    await scene.starts("blocks")
+    waiting = await scene.submit("waits", "thread")
+
+    async def named() -> list[str | None]:
+        explained = [await scene.engine.jobs.explain(job) for job in (beside, waiting)]
+        names = [reason.name for explanation in explained for reason in explanation.reasons]
+        return names if all(names) else []
+
+    assert await eventually(named, within=TIMEOUT_S) == ["sink", "sink"]
+    (row,) = await scene.workers_of(node)
+    assert row.blocked_by == "sink"
+    os.kill(row.info.pid, signal.SIGKILL)
 
 
 @pytest.mark.databases("sqlite")

@@ -657,7 +657,7 @@ export interface Ready {
 
 /** Reason with a stable `code`, a human-readable `detail` and structured facts. */
 export interface Reason {
-  code: "deadline_passed" | "finished" | "held_back" | "in_line" | "limit_full" | "no_worker" | "not_due" | "parents_missing" | "queue_paused" | "rate_spent" | "runnable" | "running" | "tenant_paused" | "type_paused";
+  code: "deadline_passed" | "finished" | "held_back" | "in_line" | "limit_full" | "no_worker" | "not_due" | "parents_missing" | "queue_paused" | "rate_spent" | "runnable" | "running" | "tenant_paused" | "type_paused" | "worker_unresponsive";
   detail: string;
   blocks: boolean;
   name: string | null;
@@ -702,6 +702,8 @@ export interface RenewRequest {
   lease?: number | string;
   memory?: number | null;
   draining?: boolean;
+  unresponsive?: number | null;
+  blocked_by?: string | null;
   held?: HeldShape[] | null;
 }
 
@@ -1091,6 +1093,8 @@ export interface WorkerOut {
   lease_until: string;
   alive: boolean;
   draining: boolean;
+  unresponsive_since: string | null;
+  blocked_by: string | null;
   actions: "drain"[];
 }
 

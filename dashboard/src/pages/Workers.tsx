@@ -102,7 +102,13 @@ function Name({ worker }: { worker: WorkerOut }) {
     <>
       <span className="cut strong" title={worker.id}>
         <span className={`dot inline ${worker.alive ? "live-on" : "bad-dot"}`} /> {worker.name || worker.id}
-        {!worker.alive ? <span className="bad small"> no heartbeat</span> : worker.draining && <span className="warn small"> draining</span>}
+        {!worker.alive ? (
+          <span className="bad small"> no heartbeat</span>
+        ) : worker.unresponsive_since !== null ? (
+          <span className="bad small"> {worker.blocked_by === null ? "no sign of life" : `blocked by ${worker.blocked_by}`}</span>
+        ) : (
+          worker.draining && <span className="warn small"> draining</span>
+        )}
       </span>
       {worker.host !== null && (
         <span className="cut small soft">

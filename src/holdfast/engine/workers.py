@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.job_type import ALL_TENANTS, MAX_DESCRIBED_TYPES, JobType, TypeMark, TypeRow
 from holdfast.model.time import Duration, Instant
-from holdfast.model.worker import LeaseStatus, WorkerInfo, WorkerRow
+from holdfast.model.worker import LeaseStatus, Unresponsiveness, WorkerInfo, WorkerRow
 from holdfast.policy import job_types
 from holdfast.policy.explain import parse_queues
 from holdfast.policy.nodes import node_of
@@ -44,6 +44,8 @@ class WorkerReport(TypedDict, total=False):
     """Resident memory in bytes."""
     draining: bool
     """The worker claims no more jobs and is about to stop."""
+    unresponsive: Unresponsiveness | None
+    """For how long its process has not responded, and why; None if it responds."""
 
 
 class WorkerService:

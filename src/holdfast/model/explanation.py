@@ -21,6 +21,7 @@ ReasonCode = Literal[
     "rate_spent",
     "held_back",
     "no_worker",
+    "worker_unresponsive",
     "in_line",
     "runnable",
 ]
@@ -34,7 +35,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
     blocks: bool
     """True if this reason alone prevents the job from starting now."""
     name: str | None = None
-    """Name of the paused or limited object."""
+    """Name of the paused or limited object, or job type whose handler blocks the worker."""
     since: datetime | None = None
     until: datetime | None = None
     """End of the condition, if known."""

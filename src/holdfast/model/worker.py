@@ -41,6 +41,23 @@ class WorkerRow(Struct, frozen=True):
     """Resident memory in bytes, as last reported."""
     draining: bool = False
     """True if the worker is draining: it claims nothing and finishes or releases its jobs."""
+    unresponsive_since: Instant | None = None
+    """Time since when its process does not respond, as last reported; None if it responds."""
+    blocked_by: str | None = None
+    """Job type whose handler blocks its event loop; None if the process gives no sign of life."""
+
+
+UNKNOWN_CODE = "unknown"
+"""Stands for the job type if code outside of all handlers blocks an event loop."""
+
+
+class Unresponsiveness(NamedTuple):
+    """Report that a worker process does not respond."""
+
+    span: Duration
+    """Time for which it has not responded."""
+    blocked_by: str | None = None
+    """Job type whose handler blocks its event loop; None if the process gives no sign of life."""
 
 
 class LeaseState(NamedTuple):

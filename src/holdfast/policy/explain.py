@@ -14,6 +14,7 @@ from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerInfo
 from holdfast.policy.explain_facts import Facts
 from holdfast.policy.unknown_jobs import why_not_run
+from holdfast.policy.unresponsive import describe_unresponsive
 
 Predicate = Callable[[Facts], Iterable[Reason]]
 
@@ -80,12 +81,17 @@ def _running(facts: Facts) -> Iterable[Reason]:
     doubt = _doubt(facts)
     runs = "it runs on worker" if doubt is None else "it is held by worker"
     advice = "" if doubt is None else f"; the worker probably does not run it: {doubt}. {_AFTER_FAILOVER}"
+    unresponsive = None if facts.holder is None else facts.holder.unresponsive
+    if unresponsive is not None:
+        why = describe_unresponsive(unresponsive.blocked_by)
+        lease += f"; the worker has not responded since {rfc3339(unresponsive.since)}: {why}"
     yield Reason(
         code="running",
         detail=f"{runs} {worker}{started}, attempt {job.attempts} of {job.max_attempts}; {lease}{advice}",
         blocks=True,
         worker=worker,
-        why=doubt,
+        why=doubt or (None if unresponsive is None else describe_unresponsive(unresponsive.blocked_by)),
+        name=None if unresponsive is None else unresponsive.blocked_by,
         since=None if job.started_at is None else to_datetime(job.started_at),
         until=None if facts.lease_until is None else to_datetime(facts.lease_until),
     )
@@ -202,7 +208,7 @@ def _held_back(facts: Facts) -> Iterable[Reason]:
 
 
 def _handled(facts: Facts) -> Iterable[Reason]:
-    if facts.workers:
+    if facts.workers or facts.unresponsive:
         return
     job = facts.job
     seen = "none was seen in the last day" if facts.last_seen is None else f"last seen at {rfc3339(facts.last_seen)}"
@@ -213,6 +219,24 @@ def _handled(facts: Facts) -> Iterable[Reason]:
         workers=0,
         last_seen=None if facts.last_seen is None else to_datetime(facts.last_seen),
     )
+
+
+def _unresponsive(facts: Facts) -> Iterable[Reason]:
+    for worker in facts.unresponsive[:_MAX_UNRESPONSIVE_WORKERS]:
+        name, why = worker_name(worker.worker), describe_unresponsive(worker.blocked_by)
+        yield Reason(
+            code="worker_unresponsive",
+            detail=f"worker {name}, which handles it, has not responded since {rfc3339(worker.since)}: {why}",
+            blocks=not facts.workers,
+            name=worker.blocked_by,
+            worker=name,
+            why=why,
+            since=to_datetime(worker.since),
+        )
+
+
+_MAX_UNRESPONSIVE_WORKERS = 5
+"""Unresponsive workers that an explanation lists."""
 
 
 def _in_line(facts: Facts) -> Iterable[Reason]:
@@ -242,6 +266,7 @@ PREDICATES: tuple[Predicate, ...] = (
     _limits,
     _held_back,
     _handled,
+    _unresponsive,
     _in_line,
 )
 """Predicates, in the order of their reasons."""
@@ -267,7 +292,7 @@ def _estimate(facts: Facts, reasons: Sequence[Reason], *, runnable: bool) -> Est
         return Estimate(at=None, basis="it has started")
     if job.deadline is not None and job.deadline <= facts.now:
         return Estimate(at=None, basis="it never starts")
-    open_ended = [reason.code for reason in reasons if reason.blocks and reason.until is None]
+    open_ended = list(dict.fromkeys(reason.code for reason in reasons if reason.blocks and reason.until is None))
     if open_ended:
         return Estimate(at=None, basis=f"it is unknown when this ends: {', '.join(open_ended)}")
     delays = [reason for reason in reasons if reason.blocks or reason.code == "held_back"]

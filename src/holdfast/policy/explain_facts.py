@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from holdfast.model.ids import WorkerId
 from holdfast.model.job import Job
 from holdfast.model.time import Duration, Instant, in_seconds
 
@@ -67,6 +68,15 @@ class ServiceRate(NamedTuple):
         return self.cost / in_seconds(self.span) if self.span > 0 else 0.0
 
 
+class UnresponsiveWorker(NamedTuple):
+    """Live worker whose process does not respond, so that it claims nothing."""
+
+    worker: WorkerId
+    since: Instant
+    blocked_by: str | None = None
+    """Job type whose handler blocks its event loop; None if the process gives no sign of life."""
+
+
 class JobHolder(NamedTuple):
     """Worker that holds a running job."""
 
@@ -74,6 +84,8 @@ class JobHolder(NamedTuple):
     """Number of its slots; 0 if unknown."""
     held: int
     """Number of jobs that it holds."""
+    unresponsive: UnresponsiveWorker | None = None
+    """Set if its process does not respond."""
 
 
 class Facts(NamedTuple):
@@ -88,7 +100,9 @@ class Facts(NamedTuple):
     limits: Sequence[LimitFact] = ()
     held_back: Sequence[ExternalHold] = ()
     workers: int = 0
-    """Number of live workers that handle the job."""
+    """Number of live workers that handle the job and respond."""
+    unresponsive: Sequence[UnresponsiveWorker] = ()
+    """Live workers that handle the job and do not respond."""
     last_seen: Instant | None = None
     """If there are none: the last time such a worker was seen."""
     ahead: JobsAhead = JobsAhead()

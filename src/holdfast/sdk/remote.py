@@ -32,7 +32,7 @@ from holdfast.model.lane import LaneReady
 from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
-from holdfast.model.worker import LeaseStatus, WorkerInfo
+from holdfast.model.worker import LeaseStatus, Unresponsiveness, WorkerInfo
 from holdfast.sdk import calls, deliveries, worker_requests
 from holdfast.sdk.responses import Response, check, read
 from holdfast.sdk.sender import Sender
@@ -233,13 +233,18 @@ class HttpWorkers:
         check(await _send(self._client, worker_requests.register(worker, lease, described)))
 
     async def renew(
-        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+        self,
+        worker: WorkerId,
+        lease: Duration,
+        *,
+        memory: int | None = None,
+        draining: bool = False,
+        unresponsive: Unresponsiveness | None = None,
     ) -> LeaseStatus:
         """Renew a lease unless it has expired; return its status, including a request to drain."""
         try:
-            return worker_requests.read_lease_status(
-                await _send(self._client, worker_requests.renew(worker, lease, memory=memory, draining=draining))
-            )
+            request = worker_requests.renew(worker, lease, memory=memory, draining=draining, unresponsive=unresponsive)
+            return worker_requests.read_lease_status(await _send(self._client, request))
         except LeaseLost:
             return LeaseStatus.LOST
 

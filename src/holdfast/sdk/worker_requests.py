@@ -18,7 +18,7 @@ from holdfast.model.outcome import Report
 from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.model.worker import LeaseStatus, WorkerInfo
+from holdfast.model.worker import LeaseStatus, Unresponsiveness, WorkerInfo
 from holdfast.sdk.responses import Response, read
 from holdfast.wire import worker_protocol_codec as wire
 from holdfast.wire.types import BatchOut, JobDetail, JobOut
@@ -177,9 +177,18 @@ def claim(worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None, 
     return _post("/v1/leases", fields)._replace(wait=wait)
 
 
-def renew(worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False) -> Request:
+def renew(
+    worker: WorkerId,
+    lease: Duration,
+    *,
+    memory: int | None = None,
+    draining: bool = False,
+    unresponsive: Unresponsiveness | None = None,
+) -> Request:
     """Renew a lease."""
     fields = RenewRequest(worker_name(worker), in_seconds(lease), memory, draining)
+    if unresponsive is not None:
+        fields.unresponsive, fields.blocked_by = in_seconds(unresponsive.span), unresponsive.blocked_by
     return _post("/v1/leases/renew", fields, repeatable=True)
 
 

@@ -93,6 +93,10 @@ class RenewRequest(RequestBody):
     """Resident memory of the worker, in bytes."""
     draining: bool = False
     """True if the worker is draining and claims no more jobs."""
+    unresponsive: Annotated[float, Meta(ge=0, le=1e9)] | None = None
+    """Seconds for which its process has not responded; null if it responds."""
+    blocked_by: Name | None = None
+    """Job type whose handler blocks its event loop; null if the process gives no sign of life."""
     held: Annotated[list[HeldShape], Meta(max_length=MAX_HELD_JOBS)] | None = None
     """All jobs that the worker runs or has not settled yet; null if it does not say.
 

@@ -39,6 +39,13 @@ class WorkerFields(Struct, Generic[TimeT], frozen=True):
     """Its lease has not expired."""
     draining: bool
     """True if it claims no more jobs, finishes running ones, and releases the rest."""
+    unresponsive_since: TimeT | None
+    """Time since when its process does not respond, by its last heartbeat; null if it responds."""
+    blocked_by: str | None
+    """Job type whose handler blocks its event loop; null if none does.
+
+    It is `unknown` if other code does. With `unresponsive_since`, null means that the process gives no sign of life.
+    """
     actions: list[WorkerAction]
     """Actions that the caller may request now."""
 

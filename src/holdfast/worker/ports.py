@@ -13,7 +13,7 @@ from holdfast.model.lane import LaneReady
 from holdfast.model.outcome import Report
 from holdfast.model.step import Step
 from holdfast.model.time import Duration
-from holdfast.model.worker import LeaseStatus, WorkerInfo
+from holdfast.model.worker import LeaseStatus, Unresponsiveness, WorkerInfo
 
 
 class JobClaims(Protocol):
@@ -84,7 +84,13 @@ class LeaseService(Protocol):
         """Register a worker, its job types and a lease that starts now."""
 
     async def renew(
-        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+        self,
+        worker: WorkerId,
+        lease: Duration,
+        *,
+        memory: int | None = None,
+        draining: bool = False,
+        unresponsive: Unresponsiveness | None = None,
     ) -> LeaseStatus:
         """Extend a lease unless it has expired; the status may be a request to drain."""
 

@@ -17,6 +17,7 @@ from holdfast.compose import open_store
 from holdfast.config import Settings
 from holdfast.config.connections import max_connections
 from holdfast.model.time import micros, seconds
+from holdfast.model.worker import Unresponsiveness
 from holdfast.store.console import dialect_of, open_console
 from holdfast.store.indexes import expected
 from tests.support import nodes
@@ -293,6 +294,41 @@ def test_doctor_reports_jobs_that_their_worker_does_not_run(doctor, database_url
     assert found["level"] == "wrong"
     assert "press" in found["text"]
     assert "more jobs than it has slots" in found["text"]
+
+
+def test_doctor_and_workers_report_workers_that_do_not_respond(doctor, cli, database_url):
+    """F28, F33: no missing handler is blamed for the jobs that wait for them."""
+
+    async def create_problem(store):
+        await put(store, a_job("mail"))
+        blocked = await enter(store, queues="mail:5", name="one", lease=seconds(600), slots=5)
+        silent = await enter(store, queues="mail:5", name="two", lease=seconds(600), slots=5)
+        await store.run(
+            lambda tx: tx.renew(blocked, seconds(600), unresponsive=Unresponsiveness(seconds(70), "report"))
+        )
+        return silent
+
+    silent = on_store(database_url, create_problem)
+    found = doctor(patience=60, HOLDFAST_DATABASE_URL=database_url)["unresponsive workers"]
+    assert found["text"].startswith("worker one, which holds 0 jobs, has not responded for 1m")
+    assert "a handler of type 'report' blocks its event loop" in found["text"]
+    assert found["level"] == "wrong"
+    found = doctor(patience=600, HOLDFAST_DATABASE_URL=database_url)["unresponsive workers"]
+    assert found["level"] == "doubtful"
+    assert "handlers" in doctor(HOLDFAST_DATABASE_URL=database_url)  # the other worker has free slots
+
+    def report_silence(store):
+        return store.run(lambda tx: tx.renew(silent, seconds(600), unresponsive=Unresponsiveness(seconds(5))))
+
+    on_store(database_url, report_silence)
+    assert "handlers" not in doctor(HOLDFAST_DATABASE_URL=database_url)
+    findings = json.loads(cli("doctor", "--json", HOLDFAST_DATABASE_URL=database_url).out)["findings"]
+    texts = [finding["text"] for finding in findings if finding["check"] == "unresponsive workers"]
+    assert len(texts) == 2
+    assert any("its process gives no sign of life; its node kills and replaces it" in text for text in texts)
+    listed = cli("workers", HOLDFAST_DATABASE_URL=database_url).out
+    assert "blocked by report" in listed
+    assert "no sign of life" in listed
 
 
 def test_doctor_adds_up_the_connections_of_registered_workers(cli, database_url):

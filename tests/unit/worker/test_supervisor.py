@@ -75,6 +75,7 @@ class ScriptedBackend:
         self.renewals = 0
         self.renew_faults = deque()
         self.renewal_reports = []
+        self.unresponsive_reports = []
         self.answer = LeaseStatus.KEPT
 
     @property
@@ -90,9 +91,10 @@ class ScriptedBackend:
             raise self.register_faults.popleft()
         self.registered.append(worker)
 
-    async def renew(self, worker, lease, *, memory=None, draining=False):
+    async def renew(self, worker, lease, *, memory=None, draining=False, unresponsive=None):
         self.renewals += 1
         self.renewal_reports.append((memory, draining))
+        self.unresponsive_reports.append(unresponsive)
         if self.renew_faults:
             raise self.renew_faults.popleft()
         return LeaseStatus.DRAINING if draining else self.answer
@@ -228,6 +230,23 @@ async def test_a_worker_without_a_sign_of_life_is_killed_and_replaced(fleet, sup
     assert outcomes[started.id] == Crashed("no sign of life for 1 s, so it was killed")
     assert outcomes[claimed.id] == Interrupted()
     assert any("no sign of life for 1 s; killing it" in line for line in supervisor.said)
+
+
+async def test_renewals_report_a_silent_worker_and_one_with_a_blocked_event_loop(fleet, supervise):
+    """F28, F33: `workers`, `explain` and `doctor` show it before the worker is killed."""
+    go = (
+        "from holdfast.worker.processes.sign_of_life import SignOfLife; sign = SignOfLife(state); sign.start(); "
+        "state.record_blocked(time.monotonic() - 5, 'mail'); time.sleep(3); sign.stop(); time.sleep(600)"
+    )
+    await supervise(go=go, max_silence=600.0, grace=0.0)
+    await at_work(fleet, 1)
+
+    async def reported():
+        blockers = [report.blocked_by for report in fleet.unresponsive_reports if report is not None]
+        return blockers if None in blockers else []
+
+    assert (await eventually(reported))[0] == "mail"
+    os.kill(fleet.registered[0].pid, SIGKILL)  # it does not listen
 
 
 async def test_a_worker_that_gives_signs_of_life_is_not_killed(fleet, supervise):

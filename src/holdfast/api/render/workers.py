@@ -43,6 +43,8 @@ def _render_worker(row: WorkerRow, now: Instant, *, running: int, admin: bool) -
         lease_until=rfc3339(row.expires_at),
         alive=row.expires_at > now,
         draining=row.draining,
+        unresponsive_since=None if row.unresponsive_since is None else rfc3339(row.unresponsive_since),
+        blocked_by=row.blocked_by,
         actions=list(worker_actions(row, now)) if admin else [],
     )
 

@@ -14,6 +14,7 @@ from holdfast.model.access import Scope
 from holdfast.model.ids import WorkerId, new_worker_id, worker_name
 from holdfast.model.job import HeldJob
 from holdfast.model.time import in_seconds, seconds
+from holdfast.model.worker import Unresponsiveness
 from holdfast.policy.access import visible_tenant
 from holdfast.policy.text import sanitize
 from holdfast.wire import worker_protocol_codec as wire
@@ -75,7 +76,10 @@ async def renew_lease(call: RouteCall[RenewRequest, None]) -> HttpResponse | Str
     """Renew a lease; report jobs that the worker has lost, and whether it should drain."""
     body, by, remote_workers = call.body, tenant_of(call), call.service.engine.remote_workers
     worker, lease = wire.worker_id(body.worker), wire.lease_of(body.lease) or seconds(DEFAULT_LEASE_S)
-    draining = await remote_workers.renew(worker, lease, by=by, memory=body.memory, draining=body.draining)
+    unresponsive = None if body.unresponsive is None else Unresponsiveness(seconds(body.unresponsive), body.blocked_by)
+    draining = await remote_workers.renew(
+        worker, lease, by=by, memory=body.memory, draining=body.draining, unresponsive=unresponsive
+    )
     if body.held is not None:
         await call.service.engine.unknown_jobs.compare(worker, _held(worker, body.held), lease)
     return HttpResponse(await _check_held(call, worker, body.held or [], draining=draining))

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from holdfast.cli.render import span
 from holdfast.policy.unknown_jobs import why_not_run
+from holdfast.policy.unresponsive import describe_unresponsive
 
 if TYPE_CHECKING:  # every node imports this module at startup and needs none of these
     from holdfast.sdk.models import Job, Queue, Worker
@@ -47,6 +48,7 @@ class JobsSnapshot(Struct, frozen=True):
 def check_jobs(snapshot: JobsSnapshot, *, patience: float) -> Iterator[Finding]:
     """Check that jobs make progress; `patience` is how many seconds something may wait."""
     yield from _lost_workers(snapshot, patience)
+    yield from _unresponsive(snapshot, patience)
     yield from _unknown_jobs(snapshot)
     yield from _paused(snapshot)
     unserved = list(_unserved(snapshot, patience))
@@ -68,7 +70,9 @@ def check_jobs(snapshot: JobsSnapshot, *, patience: float) -> Iterator[Finding]:
 def _describe_workers(snapshot: JobsSnapshot) -> str:
     alive = [worker for worker in snapshot.workers if worker.alive]
     slots = sum(worker.slots for worker in alive)
-    return f"{len(alive)} live, with {slots:,} slots" if alive else "none, and no jobs are waiting"
+    silent = sum(worker.unresponsive_since is not None for worker in alive)
+    unresponsive = f"; {silent} of them not responding" if silent else ""
+    return f"{len(alive)} live, with {slots:,} slots{unresponsive}" if alive else "none, and no jobs are waiting"
 
 
 def _lost_workers(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
@@ -88,6 +92,25 @@ def _lost_workers(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
         )  # fmt: skip
     else:
         yield Finding("stuck jobs", "ok", "no job is held by a lost worker")
+
+
+def _unresponsive(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
+    """Find live workers that do not respond, so that the jobs that they hold make no progress."""
+    for worker in snapshot.workers:
+        if not worker.alive or worker.unresponsive_since is None:
+            continue
+        age = snapshot.now - worker.unresponsive_since.timestamp()
+        level: Level = "wrong" if worker.blocked_by is None or age >= patience else "doubtful"
+        advice = (
+            "its node kills and replaces it after HOLDFAST_WORKER_SILENCE_SECONDS"
+            if worker.blocked_by is None
+            else "declare the handler with 'def', so that it runs in a thread, or with isolation=\"process\""
+        )
+        yield Finding(
+            "unresponsive workers", level,
+            f"worker {worker.name or worker.id}, which holds {worker.running:,} jobs, has not responded for "
+            f"{span(max(0.0, age))}: {describe_unresponsive(worker.blocked_by)}; {advice}",
+        )  # fmt: skip
 
 
 def _unknown_jobs(snapshot: JobsSnapshot) -> Iterator[Finding]:
@@ -150,7 +173,8 @@ def _unknown_types(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]
     queues = {queue.name: queue for queue in snapshot.queues}
     for job in snapshot.waiting:
         queue = queues.get(job.queue)
-        free = [w for w in snapshot.workers if w.alive and job.queue in _queues(w) and w.running < w.slots]
+        responsive = [w for w in snapshot.workers if w.alive and w.unresponsive_since is None]
+        free = [w for w in responsive if job.queue in _queues(w) and w.running < w.slots]
         due = max(job.created_at, job.scheduled_at or job.created_at).timestamp()
         if queue is None or queue.paused or not free or snapshot.now - due < patience or snapshot.started.get(job.type):
             continue

@@ -9,9 +9,11 @@ from holdfast.sdk.models import Worker
 
 
 def state(worker: Worker) -> str:
-    """Return the state of a worker: alive, draining or lost."""
+    """Return the state of a worker: alive, draining, lost, or why it does not respond."""
     if not worker.alive:
         return "lost"
+    if worker.unresponsive_since is not None:
+        return "no sign of life" if worker.blocked_by is None else f"blocked by {worker.blocked_by}"
     return "draining" if worker.draining else "alive"
 
 
@@ -35,7 +37,10 @@ COLUMNS: list[Column[Worker]] = [
 @target_options
 @click.pass_context
 def workers(context: click.Context, *, json: bool) -> None:
-    r"""List workers: their slots, running jobs and last heartbeat.
+    r"""List workers: their state, slots, running jobs and last heartbeat.
+
+    The state is alive, draining, lost (its lease expired), "blocked by TYPE" (an async handler blocks its event loop)
+    or "no sign of life" (its process is stopped; its node replaces it after HOLDFAST_WORKER_SILENCE_SECONDS).
 
     \b
       holdfast workers

@@ -14,6 +14,7 @@ from holdfast.model.job import Job, JobFilter, Page
 from holdfast.model.limit import DEFAULT_CONCURRENCY_PER_KEY, LimitKind, LimitName, PauseKind
 from holdfast.model.state import TERMINAL, Status
 from holdfast.model.time import Duration, Instant, seconds
+from holdfast.model.worker import WorkerRow
 from holdfast.policy.breaker import destination_of
 from holdfast.policy.explain import build_explanation, handles
 from holdfast.policy.explain_facts import (
@@ -24,6 +25,7 @@ from holdfast.policy.explain_facts import (
     JobsAhead,
     LimitFact,
     ServiceRate,
+    UnresponsiveWorker,
 )
 from holdfast.policy.limits import limits_for
 from holdfast.store.port.store import Store, Tx
@@ -63,7 +65,7 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
         return Facts(job, now)
     if job.status is Status.RUNNING:
         return await _running_facts(tx, job, now)
-    workers, last_seen = await _handlers(tx, job, now)
+    workers, unresponsive, last_seen = await _handlers(tx, job, now)
     return Facts(
         job,
         now,
@@ -73,6 +75,7 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
             hold for find_hold in FIND_HOLDS.get(job.type, ()) if (hold := await find_hold(tx, job, now)) is not None
         ],
         workers=workers,
+        unresponsive=unresponsive,
         last_seen=last_seen,
         ahead=await _ahead(tx, job) if job.status is Status.READY else JobsAhead(),
     )
@@ -83,7 +86,7 @@ async def _running_facts(tx: Tx, job: Job, now: Instant) -> Facts:
     if row is None or job.worker is None:
         return Facts(job, now)
     held = await tx.held_attempts(job.worker, MAX_COUNTED_JOBS)
-    return Facts(job, now, row.expires_at, JobHolder(row.info.slots, len(held)))
+    return Facts(job, now, row.expires_at, JobHolder(row.info.slots, len(held), _unresponsive(row)))
 
 
 async def _pauses(tx: Tx, job: Job, now: Instant) -> list[ActivePause]:
@@ -135,14 +138,23 @@ async def _holders(tx: Tx, of: LimitName, tenant: str | None) -> list[str]:
     return [str(job.id) for job in found.jobs]
 
 
-async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, Instant | None]:
-    """Return the number of live workers that handle the job; if 0, when one was last seen."""
+async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, list[UnresponsiveWorker], Instant | None]:
+    """Return the live workers that handle the job: how many respond, and those that do not.
+
+    If there is no live worker, also returns when one was last seen.
+    """
     registered = [row for row in await tx.workers() if handles(row.info, job)]
-    alive = sum(row.expires_at > now and not row.draining for row in registered)
+    alive = [row for row in registered if row.expires_at > now and not row.draining]
     if alive:
-        return alive, None
+        unresponsive = [worker for row in alive if (worker := _unresponsive(row)) is not None]
+        return len(alive) - len(unresponsive), unresponsive, None
     departed = [seen for worker, seen in await tx.departed(MAX_DEPARTED_WORKERS) if handles(worker, job)]
-    return 0, max([*departed, *(row.renewed_at for row in registered)], default=None)
+    return 0, [], max([*departed, *(row.renewed_at for row in registered)], default=None)
+
+
+def _unresponsive(row: WorkerRow) -> UnresponsiveWorker | None:
+    since = row.unresponsive_since
+    return None if since is None else UnresponsiveWorker(row.info.id, since, row.blocked_by)
 
 
 async def _ahead(tx: Tx, job: Job) -> JobsAhead:

@@ -11,7 +11,8 @@ VALUES (:worker, :name, :host, :pid, :version, :queues, :slots, :tenant, :types,
 -- worker. An expired lease cannot be renewed.
 UPDATE holdfast_workers
 SET expires_at = clock() + :lease, lease = :lease, renewed_at = clock(), memory = COALESCE(:memory, memory),
-  drain_at = CASE WHEN :draining = 1 THEN COALESCE(drain_at, clock()) ELSE drain_at END
+  drain_at = CASE WHEN :draining = 1 THEN COALESCE(drain_at, clock()) ELSE drain_at END,
+  unresponsive_since = clock() - :unresponsive, blocked_by = :blocked_by
 WHERE id = :worker AND expires_at + 0 > clock();
 
 -- name: lease_state
@@ -43,7 +44,7 @@ DELETE FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock()
 
 -- name: workers
 SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, node,
-       memory, drain_at
+       memory, drain_at, unresponsive_since, blocked_by
 FROM holdfast_workers ORDER BY started_at, id;
 
 -- name: departing_worker

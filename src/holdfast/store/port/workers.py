@@ -5,7 +5,7 @@ from typing import Protocol
 
 from holdfast.model.ids import WorkerId
 from holdfast.model.time import Duration, Instant
-from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
+from holdfast.model.worker import LeaseState, Unresponsiveness, WorkerInfo, WorkerRow
 
 
 class WorkerRepository(Protocol):
@@ -15,11 +15,17 @@ class WorkerRepository(Protocol):
         """Register a new worker incarnation and start its lease."""
 
     async def renew(
-        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+        self,
+        worker: WorkerId,
+        lease: Duration,
+        *,
+        memory: int | None = None,
+        draining: bool = False,
+        unresponsive: Unresponsiveness | None = None,
     ) -> bool:
         """Renew a lease; return False if it has expired.
 
-        Also stores the worker's memory use, and that it is draining.
+        Also stores the worker's memory use, that it is draining, and whether its process responds.
         """
 
     async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:

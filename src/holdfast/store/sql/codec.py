@@ -32,10 +32,19 @@ def count_of(row: Row) -> Count:
 def worker_of(row: Row) -> WorkerRow:
     """Decode a row of `workers`."""
     worker, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, *more = row
-    node, memory, drain_at = more
+    node, memory, drain_at, unresponsive_since, blocked_by = more
     info = WorkerInfo(WorkerId(worker), name, host, pid, version, queues, slots, tenant, types_of(types), node)
     seen_at = Instant(renewed_at or started_at)
-    return WorkerRow(info, Instant(started_at), Instant(expires_at), seen_at, memory, draining=drain_at is not None)
+    return WorkerRow(
+        info,
+        Instant(started_at),
+        Instant(expires_at),
+        seen_at,
+        memory,
+        draining=drain_at is not None,
+        unresponsive_since=None if unresponsive_since is None else Instant(unresponsive_since),
+        blocked_by=blocked_by,
+    )
 
 
 def departed_of(row: Row) -> tuple[WorkerInfo, Instant]:

@@ -7,7 +7,7 @@ from holdfast.model import change_log
 from holdfast.model.change_log import WorkerChange
 from holdfast.model.ids import WorkerId
 from holdfast.model.time import Duration, Instant
-from holdfast.model.worker import LeaseState, WorkerInfo, WorkerRow
+from holdfast.model.worker import LeaseState, Unresponsiveness, WorkerInfo, WorkerRow
 from holdfast.store.port.workers import WorkerRepository
 from holdfast.store.sql.codec import departed_of, types_text, worker_of
 from holdfast.store.sql.runner import StatementRunner
@@ -37,9 +37,24 @@ class SqlWorkers(StatementRunner, WorkerRepository):
             )
 
     async def renew(
-        self, worker: WorkerId, lease: Duration, *, memory: int | None = None, draining: bool = False
+        self,
+        worker: WorkerId,
+        lease: Duration,
+        *,
+        memory: int | None = None,
+        draining: bool = False,
+        unresponsive: Unresponsiveness | None = None,
     ) -> bool:
-        return await self.count("renew", worker=worker, lease=lease, memory=memory, draining=int(draining)) == 1
+        renewed = await self.count(
+            "renew",
+            worker=worker,
+            lease=lease,
+            memory=memory,
+            draining=int(draining),
+            unresponsive=None if unresponsive is None else unresponsive.span,
+            blocked_by=None if unresponsive is None else unresponsive.blocked_by,
+        )
+        return renewed == 1
 
     async def drain_workers(self, workers: Iterable[WorkerId]) -> list[WorkerId]:
         async with self.in_transaction():

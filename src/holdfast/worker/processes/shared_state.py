@@ -1,9 +1,10 @@
 """Memory shared by supervisor and worker, readable even if the other side is dead.
 
 The worker records its running jobs and the process groups it started, so that the supervisor can report and kill them
-after a crash. It also gives signs of life, so that the supervisor can replace a process that no longer runs. A suspect
-job that runs in its own process is recorded by that process. The supervisor records the end of the lease, so that a
-worker whose event loop was blocked can check it before it assumes that the lease has expired.
+after a crash. It also gives signs of life, so that the supervisor can replace a process that no longer runs, and names
+the handler that blocks its event loop. A suspect job that runs in its own process is recorded by that process. The
+supervisor records the end of the lease, so that a worker whose event loop was blocked can check it before it assumes
+that the lease has expired.
 
 The memory has one entry per slot. A write costs a handler almost nothing.
 """
@@ -22,8 +23,9 @@ from holdfast.model.time import Duration, in_seconds
 
 _ENTRY = struct.Struct("<16sIdq")  # job, fence (0: the entry is free), start by the monotonic clock, timeout (0: none)
 _TIME = struct.Struct("<d")  # by the monotonic clock; aligned, so that it is accessed in one piece
-_DEADLINE_OFFSET, _ALIVE_OFFSET = 0, _TIME.size
-_HEADER_BYTES = 2 * _TIME.size
+_BLOCKER = struct.Struct("128s")  # job type of the handler that blocks the event loop
+_DEADLINE_OFFSET, _ALIVE_OFFSET, _BLOCKED_OFFSET, _BLOCKER_OFFSET = 0, _TIME.size, 2 * _TIME.size, 3 * _TIME.size
+_HEADER_BYTES = _BLOCKER_OFFSET + _BLOCKER.size
 _GROUP = struct.Struct("<i")  # process group id (0: the entry is free)
 
 
@@ -74,6 +76,24 @@ class SharedState:
     @alive_at.setter
     def alive_at(self, moment: float) -> None:
         _TIME.pack_into(self._memory, _ALIVE_OFFSET, moment)
+
+    def record_blocked(self, since: float, blocker: str) -> None:
+        """Record that the event loop is blocked, since when, and the job type of the handler."""
+        self.clear_blocked()  # a reader takes the name only if the time is set before and after
+        _BLOCKER.pack_into(self._memory, _BLOCKER_OFFSET, blocker.encode())
+        _TIME.pack_into(self._memory, _BLOCKED_OFFSET, since)
+
+    def clear_blocked(self) -> None:
+        """Record that the event loop runs."""
+        _TIME.pack_into(self._memory, _BLOCKED_OFFSET, 0.0)
+
+    def blocked(self) -> tuple[float, str] | None:
+        """Return since when the event loop is blocked, and by which job type; None if it runs."""
+        since = self._read_time(_BLOCKED_OFFSET)
+        (blocker,) = _BLOCKER.unpack_from(self._memory, _BLOCKER_OFFSET)
+        if not since or since != self._read_time(_BLOCKED_OFFSET):
+            return None
+        return since, blocker.rstrip(b"\0").decode(errors="replace")
 
     def begin(self, job: JobId, fence: int, since: float, timeout: Duration | None) -> int | None:
         """Record a started handler; return its entry, or None if none is free."""

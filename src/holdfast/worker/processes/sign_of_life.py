@@ -3,6 +3,8 @@
 import threading
 import time
 
+from holdfast.model.worker import Unresponsiveness
+from holdfast.policy.unresponsive import find_unresponsiveness
 from holdfast.worker.processes.shared_state import SharedState
 
 INTERVAL_S = 0.5
@@ -55,3 +57,9 @@ class SilenceTimer:
         self.silence = self.silence + step if sign == self._sign else 0.0
         self._sign = sign
         return self.silence
+
+
+def read_unresponsiveness(shared_state: SharedState, silence: float, now: float) -> Unresponsiveness | None:
+    """Return how a worker process fails to respond; `silence` is in seconds."""
+    since, blocked_by = shared_state.blocked() or (now, "")
+    return find_unresponsiveness(silence, now - since, blocked_by)

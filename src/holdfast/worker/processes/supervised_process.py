@@ -40,7 +40,7 @@ from holdfast.worker.processes.protocol import (
     stop_timeout,
 )
 from holdfast.worker.processes.shared_state import RunningEntry, SharedState
-from holdfast.worker.processes.sign_of_life import SilenceTimer
+from holdfast.worker.processes.sign_of_life import SilenceTimer, read_unresponsiveness
 from holdfast.worker.running.queue_runner import STOP_TIMEOUT_S
 from holdfast.worker.running.run import AttemptKey
 
@@ -103,6 +103,7 @@ class SupervisedProcess:
         that an operator wants it to drain.
         """
         self._overdue: dict[AttemptKey, RunningEntry] = {}
+        self._silence = SilenceTimer(time.monotonic())
         self._silent = False
         """True if the worker was killed because it gave no sign of life."""
         self.pid = 0
@@ -259,9 +260,14 @@ class SupervisedProcess:
                 break
 
     async def _heartbeat(self, backend: SupervisorBackend, worker: WorkerId) -> bool:
-        """Renew the lease, report memory and draining, and pass on a request to drain this node."""
-        memory = resident(self.pid) or self.load.memory
-        status = await backend.workers.renew(worker, self._plan.lease, memory=memory, draining=self._node_draining)
+        """Renew the lease, report the state of the process, and pass on a request to drain."""
+        status = await backend.workers.renew(
+            worker,
+            self._plan.lease,
+            memory=resident(self.pid) or self.load.memory,
+            draining=self._node_draining,
+            unresponsive=read_unresponsiveness(self._shared_state, self._silence.silence, time.monotonic()),
+        )
         if status is LeaseStatus.DRAINING:
             self._on_drain_request()
         return status is not LeaseStatus.LOST
@@ -298,7 +304,7 @@ class SupervisedProcess:
 
     async def _watch_silence(self) -> None:
         """Kill a worker that gives no sign of life: it is stopped, or the GIL is never released."""
-        timer = SilenceTimer(time.monotonic())
+        timer = self._silence = SilenceTimer(time.monotonic())
         while timer.observe(self._shared_state.alive_at, time.monotonic()) < self._plan.max_silence:  # noqa: ASYNC110 - another process gives the signs
             await asyncio.sleep(_CHECK_INTERVAL_S)
         self._silent = True

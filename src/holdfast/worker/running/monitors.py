@@ -11,8 +11,10 @@ from types import CodeType, FrameType
 from holdfast.errors import HoldfastError
 from holdfast.model.ids import WorkerId
 from holdfast.model.job import HeldJob
+from holdfast.model.worker import UNKNOWN_CODE
 from holdfast.worker.handlers.registry import Registry
 from holdfast.worker.ports import JobSource
+from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.running.queue_runner import QueueRunner
 from holdfast.worker.running.run import AttemptKey, Run
 
@@ -81,10 +83,14 @@ async def _unknown_attempts(
 
 
 class EventLoopMonitor:
-    """Thread that detects a blocked event loop and names the handler that blocks it."""
+    """Thread that detects a blocked event loop and names the handler that blocks it.
 
-    def __init__(self, registry: Registry, warn: Callable[[str, float], None]) -> None:
+    It warns once per block, and records the block in the shared state, from which the supervisor reports it.
+    """
+
+    def __init__(self, registry: Registry, shared_state: SharedState, warn: Callable[[str, float], None]) -> None:
         self._registry = registry
+        self._shared_state = shared_state
         self._warn = warn
         self._last_tick = time.monotonic()
         self._main = threading.get_ident()
@@ -100,14 +106,22 @@ class EventLoopMonitor:
                 await asyncio.sleep(BLOCKED_AFTER_S / 4)
         finally:
             self._stop.set()
+            thread.join()  # before the shared state is unmapped
 
     def _watch(self) -> None:
-        warned = 0.0
+        reported = 0.0
         while not self._stop.wait(BLOCKED_AFTER_S / 2):
-            blocked = time.monotonic() - self._last_tick
-            if blocked > BLOCKED_AFTER_S and self._last_tick != warned:
-                warned = self._last_tick
-                self._warn(self._blocking_handler(sys._current_frames().get(self._main)), blocked)  # noqa: SLF001 - the documented way
+            last_tick = self._last_tick
+            blocked = time.monotonic() - last_tick
+            if blocked > BLOCKED_AFTER_S:
+                if last_tick != reported:
+                    reported = last_tick
+                    handler = self._blocking_handler(sys._current_frames().get(self._main))  # noqa: SLF001 - the documented way
+                    self._shared_state.record_blocked(last_tick, handler)
+                    self._warn(handler, blocked)
+            elif reported:
+                reported = 0.0
+                self._shared_state.clear_blocked()
 
     def _blocking_handler(self, frame: FrameType | None) -> str:
         handlers = {code_of(handler.function): handler.type for handler in self._registry}
@@ -115,7 +129,7 @@ class EventLoopMonitor:
             if name := handlers.get(frame.f_code):
                 return name
             frame = frame.f_back
-        return "unknown"
+        return UNKNOWN_CODE
 
 
 def code_of(function: object) -> CodeType | None:

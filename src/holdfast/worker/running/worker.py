@@ -46,7 +46,7 @@ class Worker:
         self._settler = Settler(source, shared_state)
         self._processes = processes
         self._threads = ThreadPoolExecutor(max_workers=sum(queues.values()), thread_name_prefix="holdfast handler")
-        self._monitor = EventLoopMonitor(registry, warn)
+        self._monitor = EventLoopMonitor(registry, shared_state, warn)
         runner = Runner(registry, step_store, threads=self._threads, processes=processes, fail_rate=fail_rate)
         self._queue_runners = [
             QueueRunner(

@@ -178,7 +178,8 @@ CREATE TABLE IF NOT EXISTS holdfast_steps (
 -- Running incarnations of workers. A worker's lease is the lease of all jobs that it holds. `types` is a JSON list of
 -- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was told
 -- to drain; `lease` is the lease's length in microseconds: a lease that ends later than that from now was granted
--- before the clock was set back, and is shortened.
+-- before the clock was set back, and is shortened. `unresponsive_since` is set while the process does not respond;
+-- `blocked_by` is then the job type whose handler blocks its event loop, NULL if the process gives no sign of life.
 CREATE TABLE IF NOT EXISTS holdfast_workers (
   id BIGINT NOT NULL,
   name TEXT NOT NULL,
@@ -196,6 +197,8 @@ CREATE TABLE IF NOT EXISTS holdfast_workers (
   node VARCHAR(255) NOT NULL DEFAULT '',
   memory BIGINT,
   drain_at BIGINT,
+  unresponsive_since BIGINT,
+  blocked_by VARCHAR(128) CHARACTER SET ascii COLLATE ascii_bin,
   PRIMARY KEY (id),
   KEY holdfast_workers_expiry (expires_at)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC DEFAULT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin;

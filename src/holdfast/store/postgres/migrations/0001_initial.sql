@@ -135,7 +135,8 @@ CREATE INDEX holdfast_steps_recorded ON holdfast_steps (recorded_at);
 -- Running incarnations of workers. A worker's lease is the lease of all jobs that it holds. `types` is a JSON list of
 -- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was told
 -- to drain; `lease` is the lease's length in microseconds: a lease that ends later than that from now was granted
--- before the clock was set back, and is shortened.
+-- before the clock was set back, and is shortened. `unresponsive_since` is set while the process does not respond;
+-- `blocked_by` is then the job type whose handler blocks its event loop, NULL if the process gives no sign of life.
 CREATE TABLE holdfast_workers (
   id bigint PRIMARY KEY,
   name text NOT NULL,
@@ -152,7 +153,9 @@ CREATE TABLE holdfast_workers (
   types text,
   node text NOT NULL DEFAULT '',
   memory bigint,
-  drain_at bigint
+  drain_at bigint,
+  unresponsive_since bigint,
+  blocked_by text
 );
 CREATE INDEX holdfast_workers_expiry ON holdfast_workers (expires_at);
 

@@ -166,7 +166,8 @@ CREATE INDEX holdfast_steps_recorded ON holdfast_steps (recorded_at);
 -- Running incarnations of workers. A worker's lease is the lease of all jobs that it holds. `types` is a JSON list of
 -- the job types that it handles, NULL for all; `node` groups the processes of one node; `drain_at` is when it was told
 -- to drain; `lease` is the lease's length in microseconds: a lease that ends later than that from now was granted
--- before the clock was set back, and is shortened.
+-- before the clock was set back, and is shortened. `unresponsive_since` is set while the process does not respond;
+-- `blocked_by` is then the job type whose handler blocks its event loop, NULL if the process gives no sign of life.
 CREATE TABLE holdfast_workers (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
@@ -183,7 +184,9 @@ CREATE TABLE holdfast_workers (
   types TEXT,
   node TEXT NOT NULL DEFAULT '',
   memory INTEGER,
-  drain_at INTEGER
+  drain_at INTEGER,
+  unresponsive_since INTEGER,
+  blocked_by TEXT
 ) STRICT;
 CREATE INDEX holdfast_workers_expiry ON holdfast_workers (expires_at);
 
