@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError, OutcomeUnknown
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
-from holdfast.model.outcome import REPORT_LOST, Failed, Failure, Interrupted, Outcome, Snoozed, TimedOut
-from holdfast.model.time import Duration, in_seconds, seconds
+from holdfast.model.outcome import REPORT_LOST, Failed, Failure, Interrupted, Outcome, Snoozed
+from holdfast.model.time import in_seconds, seconds
 from holdfast.worker.ports import JobClaims, WakeupSubscription
 from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.running.completion_rate import CompletionRate
 from holdfast.worker.running.idle import wait_for_jobs
-from holdfast.worker.running.run import AttemptKey, Run
+from holdfast.worker.running.run import AttemptKey, Run, stop_outcome
 from holdfast.worker.running.runner import Runner
 from holdfast.worker.running.settler import Settler
 from holdfast.worker.running.waiting_jobs import RETRY_DELAY_S, WaitingJobs
@@ -328,18 +328,8 @@ class QueueRunner:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_FINISH_TIMEOUT_S):
                         await run.context.finish()
-            outcome = self._stop_outcome(run)
+            outcome = stop_outcome(run)
         self._end(run, outcome)
-
-    def _stop_outcome(self, run: Run) -> Outcome | None:
-        """Return the outcome of a stopped handler, whatever the handler returned or raised."""
-        match run.stop_reason:
-            case "timeout":
-                return TimedOut(run.timeout or Duration(0))
-            case "drain":
-                return Interrupted()
-            case _:  # lost: this worker no longer holds the job, so there is nothing to report
-                return None
 
     def _end(self, run: Run, outcome: Outcome | None) -> None:
         if run.timer is not None:
@@ -369,7 +359,7 @@ class QueueRunner:
     def _abandon_slot(self, run: Run) -> None:
         """Report a handler that does not end, and ask for a replacement of this process."""
         self._abandoned[run.job.id] = self._abandoned.get(run.job.id, 0) + 1
-        self._end(run, self._stop_outcome(run))
+        self._end(run, stop_outcome(run))
         self._lost_slots += 1
         self._on_slot_lost(
             f"a handler of {run.job.type!r} (job {run.job.id}) has not ended {STOP_TIMEOUT_S:g} s after it was stopped"

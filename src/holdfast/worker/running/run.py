@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job
-from holdfast.model.time import in_seconds
+from holdfast.model.outcome import Interrupted, Outcome, TimedOut
+from holdfast.model.time import Duration, in_seconds
 from holdfast.worker.context.attempt_logs import AttemptLogs
 from holdfast.worker.running.runner import HandlerCall
 
@@ -59,3 +60,14 @@ class Run:
     def deadline(self) -> float | None:
         """Time at which the handler is stopped, by the monotonic clock."""
         return None if self.timeout is None else self.since + in_seconds(self.timeout)
+
+
+def stop_outcome(run: Run) -> Outcome | None:
+    """Return the outcome of a stopped handler, whatever the handler returned or raised."""
+    match run.stop_reason:
+        case "timeout":
+            return TimedOut(run.timeout or Duration(0))
+        case "drain":
+            return Interrupted()
+        case _:  # lost: this worker no longer holds the job, so there is nothing to report
+            return None
