@@ -4,4 +4,9 @@ import pytest
 
 pytest.register_assert_rewrite("tests.support")
 
-pytest_plugins = ["tests.support.plugin", "tests.support.fast", "tests.support.fault_env"]
+pytest_plugins = [
+    "tests.support.plugin",
+    "tests.support.fast",
+    "tests.support.fault_env",
+    "tests.support.isolated_tests",
+]

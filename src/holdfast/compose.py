@@ -240,7 +240,7 @@ def build_api(
     from holdfast.api.auth.tokens import KeyFile, TokenKeys, Tokens
     from holdfast.api.events.broadcaster import EventBroadcaster
     from holdfast.api.metrics_page import InstallationMetrics
-    from holdfast.api.request_slots import RequestSlots
+    from holdfast.api.request_slots import LONG_POLL_FACTOR, RequestSlots
     from holdfast.api.routes import ALL
     from holdfast.api.routing import Routes
     from holdfast.api.service import Service, ServiceRules
@@ -296,6 +296,7 @@ def build_api(
             RequestMetrics(),
             events,
             RequestSlots(settings.max_requests_per_key),
+            RequestSlots(LONG_POLL_FACTOR * settings.max_requests_per_key),
             TenantGuard(engine, tenant_bounds(settings), monotonic=monotonic),
             Tickets(monotonic=monotonic),
         )

@@ -110,15 +110,28 @@ class Api:
             if route.scope != ANY_CALLER:
                 permit(caller, route.scope, tenant_admin=route.tenant_admin)
         query = _query(request, route)
-        if route.scope == PUBLIC or route.long_poll:
-            return await self._call(route, RouteCall(service, caller, path, None, query, request))
-        key, slots = caller.key or caller.name, service.slots
+        call: RouteCall[Any, Any] = RouteCall(service, caller, path, None, query, request)
+        if route.scope == PUBLIC:
+            return await self._call(route, call)
+        key = caller.key or caller.name
+        if not route.long_poll:
+            return await self._call_in_slot(route, call, key)
+        service.long_polls.acquire_at_once(key)
+        try:
+            return await self._call(route, call)
+        finally:
+            service.long_polls.release(key, 1)
+
+    async def _call_in_slot(self, route: Route, call: RouteCall[Any, Any], key: str) -> HttpResponse | Stream:
+        """Call the handler as one of the concurrent requests of this key."""
+        request, slots = call.request, call.service.slots
         is_large = request.has_large_body
-        weight = await slots.acquire(key, LARGE_BODY_WEIGHT if is_large else 1)
+        wanted = LARGE_BODY_WEIGHT if is_large else slots.large_page_weight if route.large_page else 1
+        weight = await slots.acquire(key, wanted)
         try:
             if is_large:
                 await slots.wait_after_refusals(key)
-            return await self._call(route, RouteCall(service, caller, path, None, query, request))
+            return await self._call(route, call)
         except Invalid:
             if is_large:
                 slots.refused(key, request.parse_seconds)

@@ -9,12 +9,21 @@ from holdfast.errors import RateLimited
 LARGE_BODY_WEIGHT = 10
 """Number of small requests that one with a large body counts as."""
 
+MAX_LARGE_PAGES = 4
+"""Large pages that a key may read at once.
+
+Small reads of other callers wait behind them for a database connection.
+"""
+
 REFUSAL_FACTOR = 4.0
 """Pause after a refused large body, as a multiple of the time that its parsing took."""
 
 MAX_REFUSAL_PAUSE_S = 5.0
 MIN_LARGE_INTERVAL_S = 0.1
 """Time between two large bodies of a key after a refusal, until both are parsed."""
+
+LONG_POLL_FACTOR = 5
+"""Long polls that a key may have, as a multiple of its concurrent requests."""
 
 WAIT_TIMEOUT_S = 10.0
 """Time that a request waits for others of the same key before it gets 429."""
@@ -42,6 +51,11 @@ class RequestSlots:
 
     def __len__(self) -> int:
         return len(self._keys)
+
+    @property
+    def large_page_weight(self) -> int:
+        """Number of small requests that a request for a large page counts as."""
+        return max(1, self._max_requests // MAX_LARGE_PAGES)
 
     async def acquire(self, key: str, weight: int) -> int:
         """Wait for a free slot; return the weight to release. Raises `RateLimited` after 10 s."""
@@ -75,6 +89,16 @@ class RequestSlots:
         """Make the next large body of this key wait, in proportion to the time of a refused one."""
         slots = self._keys[key]
         slots.large_at = max(slots.large_at, time.monotonic()) + min(REFUSAL_FACTOR * seconds, MAX_REFUSAL_PAUSE_S)
+
+    def acquire_at_once(self, key: str) -> None:
+        """Take a slot without waiting. Raises `RateLimited` if all are in use."""
+        slots = self._keys.get(key)
+        if slots is None:
+            slots = self._keys[key] = _KeySlots()
+        if slots.used >= self._max_requests:
+            detail = f"this key has {self._max_requests} long polls in progress on this node: use fewer workers per key"
+            raise RateLimited(detail, retry_after=5.0)
+        slots.used += 1
 
     def release(self, key: str, weight: int) -> None:
         """End a request and start those that wait for it."""

@@ -66,7 +66,10 @@ class Route(NamedTuple):
     tenant_admin: bool = False
     """Open to administrators of a tenant; the handler restricts them to it."""
     long_poll: bool = False
-    """Requests may wait for long, so they do not count as concurrent requests of their key."""
+    """Requests may wait for long, so they are counted apart from other requests of their key."""
+
+    large_page: bool = False
+    """Responses may have 1 MiB, so a key has only a few such requests in progress."""
 
     @property
     def name(self) -> str:

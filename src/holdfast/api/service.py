@@ -46,6 +46,8 @@ class Service(NamedTuple):
     """Event counters of this node."""
     slots: RequestSlots
     """Requests in progress by API key."""
+    long_polls: RequestSlots
+    """Long polls in progress by API key."""
     tenants: TenantGuard
     """Default bounds of tenants."""
     tickets: Tickets

@@ -140,7 +140,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "max_requests_per_key", "max_requests_per_key", Int(1, 100_000),
-        "requests that one API key may have in progress on a node; further ones wait, up to 10 s",
+        "requests per API key in progress on a node; further ones wait, up to 10 s. Long polls: five times as many",
     ),
     Setting(
         "payload_check", "payload_check", Choice(("refuse", "warn", "ignore")),

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from holdfast.api import request_slots
-from holdfast.api.request_slots import LARGE_BODY_WEIGHT, RequestSlots
+from holdfast.api.request_slots import LARGE_BODY_WEIGHT, MAX_LARGE_PAGES, RequestSlots
 from holdfast.config import Settings
 from holdfast.errors import RateLimited
 from tests.e2e.api.conftest import ADMIN, Served, problem
@@ -54,6 +54,33 @@ async def test_further_requests_of_a_key_wait_and_other_keys_do_not(served, monk
     assert not len(served.api.service.slots)
 
 
+async def test_a_key_reads_only_a_few_large_pages_at_once(served, monkeypatch):
+    """F35: a small read of another caller waits for the same database connections, behind the pages."""
+    monkeypatch.setattr(served.api.service.slots, "_max_requests", 40)
+    blocked = BlockedReads(served, monkeypatch)
+    acme, other = await served.client(await served.key("acme")), await served.client(await served.key("other"))
+
+    async def are_started():
+        return blocked.started == MAX_LARGE_PAGES
+
+    async def all_wait():
+        return len(served.api.service.slots._keys[key].waiting) == 20 - MAX_LARGE_PAGES
+
+    async with asyncio.TaskGroup() as group:
+        requests = [
+            group.create_task(acme.get(path))
+            for path in ["/v1/jobs?limit=200", "/v1/dead?limit=200"]
+            for _ in range(10)
+        ]
+        await eventually(are_started)
+        (key,) = served.api.service.slots._keys
+        await eventually(all_wait)
+        assert (await other.post("/v1/jobs", json={"type": "send"})).status_code == 201
+        assert blocked.started == MAX_LARGE_PAGES
+        blocked.release.set()
+    assert [request.result().status_code for request in requests] == [200] * 20
+
+
 async def test_a_request_that_waits_too_long_gets_429(served, monkeypatch):
     monkeypatch.setattr(request_slots, "WAIT_TIMEOUT_S", 0.05)
     blocked = BlockedReads(served, monkeypatch)
@@ -80,6 +107,40 @@ async def test_long_polls_of_workers_do_not_count(served):
     async with asyncio.TaskGroup() as group:
         requests = [group.create_task(http.post("/v1/leases", json=poll)) for poll in polls]
     assert [request.result().status_code for request in requests] == [200] * 5
+
+
+async def test_long_polls_of_a_key_are_bounded_and_those_of_other_keys_are_not_affected(served, monkeypatch):
+    """F35: each long poll holds a connection and two tasks."""
+    started, release = 0, asyncio.Event()
+
+    async def blocked(*_args, **_kwargs):
+        nonlocal started
+        started += 1
+        await release.wait()
+        return [], False
+
+    acme, other = [await served.client(await served.key(tenant, "worker")) for tenant in ("acme", "other")]
+    polls = {}
+    for http in (acme, other):
+        worker = (await http.post("/v1/leases", json={"limit": 0, "lease": 60})).json()["worker"]
+        polls[http] = {"worker": worker, "queues": ["default"], "limit": 1, "wait": 20}
+    monkeypatch.setattr(served.engine.remote_workers, "claim", blocked)
+    bound = 2 * request_slots.LONG_POLL_FACTOR
+
+    async def all_started(expected):
+        return started == expected
+
+    async with asyncio.TaskGroup() as group:
+        requests = [group.create_task(acme.post("/v1/leases", json=polls[acme])) for _ in range(bound)]
+        await eventually(lambda: all_started(bound))
+        rejected = await acme.post("/v1/leases", json=polls[acme])
+        assert problem(rejected, 429, "rate_limited")["detail"].startswith(f"this key has {bound} long polls")
+        assert rejected.headers["retry-after"]
+        requests.append(group.create_task(other.post("/v1/leases", json=polls[other])))
+        await eventually(lambda: all_started(bound + 1))
+        release.set()
+    assert [request.result().status_code for request in requests] == [200] * (bound + 1)
+    assert not len(served.api.service.long_polls)
 
 
 async def test_slots_are_given_in_the_order_of_arrival():

@@ -96,7 +96,7 @@ async def _list_groups(call: RouteCall[None, DeadQuery]) -> HttpResponse | Strea
 ROUTES = (
     Route(
         "GET", "/v1/dead", Scope.READ, list_dead, "List dead letters, newest first, or grouped by error",
-        {200: DeadPage}, query=DeadQuery, tag="dead letters",
+        {200: DeadPage}, query=DeadQuery, tag="dead letters", large_page=True,
     ),
     Route(
         "POST", "/v1/dead/replay", Scope.CANCEL, replay_dead, "Replay dead letters, by ids or all that match",

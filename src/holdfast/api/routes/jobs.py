@@ -182,7 +182,7 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/jobs", Scope.READ, list_jobs, "List jobs, newest first; a page may be short, so follow next_cursor",
-        {200: JobPage}, query=JobQuery,
+        {200: JobPage}, query=JobQuery, large_page=True,
     ),
     Route("POST", "/v1/jobs/cancel", Scope.CANCEL, cancel_jobs, "Cancel all matching jobs", {200: BulkOut}, BulkCancel),
     Route(

@@ -23,6 +23,9 @@ Network = IPv4Network | IPv6Network
 MAX_URL_LENGTH = 4_096
 MAX_DESTINATION_LENGTH = 300
 
+NOT_PUBLIC = "its name does not resolve to a public address (HOLDFAST_WEBHOOK_ALLOW can allow others)"
+"""Error for unknown and for internal names alike, so that a tenant cannot probe them."""
+
 _PUBLIC_IPV6 = ip_network("2000::/3")
 """The part of IPv6 that is assigned to public networks."""
 
@@ -150,8 +153,8 @@ class AddressGuard:
         allowed, reason = check_address(address, self._rules.networks)
         if reason is not None and _is_address(target.url.raw_host or ""):
             return f"{address} is {reason} (HOLDFAST_WEBHOOK_ALLOW can allow it)"
-        if reason is not None:  # a tenant must not learn what internal name servers answer
-            return "its name does not resolve to a public address (HOLDFAST_WEBHOOK_ALLOW can allow it)"
+        if reason is not None:
+            return NOT_PUBLIC
         if allowed:
             return None
         if target.url.scheme != "https" and not self._rules.plain_http:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from holdfast.builtin.webhooks.address_guard import AddressGuard
+from holdfast.builtin.webhooks.address_guard import NOT_PUBLIC, AddressGuard
 from holdfast.builtin.webhooks.messages import DestinationBlocked, NoResponse, WebhookRequest, WebhookResponse
 
 MAX_RESPONSE_BYTES = 64 * 1024
@@ -37,8 +37,9 @@ class WebhookClient:
         """Send a request and return the response.
 
         Raises:
-            NoResponse: The receiver did not respond within the timeout, or the connection failed.
-            DestinationBlocked: The address guard does not allow the destination.
+            NoResponse: The receiver did not respond within the timeout, or the connection failed. Unknown and internal
+                names raise it alike, so that a tenant cannot tell whether an internal name exists.
+            DestinationBlocked: The address guard does not allow the address, the port or the scheme of the URL.
         """
         blocked = self._guard.set_target(request.target)
         try:
@@ -49,8 +50,11 @@ class WebhookClient:
         except aiohttp.InvalidURL as error:
             raise DestinationBlocked(f"the URL cannot be used: {error}") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
-            if blocked:
-                raise DestinationBlocked("; ".join(dict.fromkeys(blocked))) from None
+            reasons = [reason for reason in dict.fromkeys(blocked) if reason != NOT_PUBLIC]
+            if reasons:
+                raise DestinationBlocked("; ".join(reasons)) from None
+            if blocked or isinstance(error, aiohttp.ClientConnectorDNSError):
+                raise NoResponse(NOT_PUBLIC) from None
             raise NoResponse(_describe(error)) from error
 
     async def aclose(self) -> None:
@@ -151,8 +155,6 @@ async def _note_reuse(_session: object, context: SimpleNamespace, _parameters: o
 
 def _describe(error: BaseException) -> str:
     match error:
-        case aiohttp.ClientConnectorDNSError():
-            return f"its name cannot be resolved ({error.os_error.strerror or error.os_error})"
         case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
             inner = error.__cause__
             return f"TLS failed ({getattr(inner, 'verify_message', '') or getattr(inner, 'reason', '') or inner})"
