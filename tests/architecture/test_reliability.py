@@ -73,7 +73,8 @@ from tools import reliability
 class Collector:
     def pytest_collection_finish(self, session):
         cited = {}
-        for item in session.items:
+        for collected in session.items:
+            item = getattr(collected, "original", collected)
             if any(mark.args and mark.args[0] for mark in item.iter_markers("skipif")):
                 continue
             property_test = getattr(item.function, "hypothesis", None)

@@ -25,6 +25,9 @@ RESULTS = pytest.StashKey[dict[Path, tuple[set[str], str]]]()
 class IsolatedItem(pytest.Item):
     """A test that runs in a namespace; none of its fixtures is set up outside."""
 
+    original: pytest.Item
+    """The test as it was collected."""
+
     def runtest(self) -> None:
         reason = missing_reason()
         if reason is not None and os.environ.get("CI", "").lower() in {"1", "true", "yes"}:
@@ -59,6 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for index, item in enumerate(items):
         if item.get_closest_marker(MARK) is not None and item.parent is not None:
             replacement = IsolatedItem.from_parent(item.parent, name=item.name, nodeid=item.nodeid)
+            replacement.original = item
             replacement.own_markers.extend(item.own_markers)
             replacement.keywords.update(item.keywords)
             items[index] = replacement
