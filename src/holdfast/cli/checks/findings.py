@@ -106,9 +106,10 @@ def _unresponsive(snapshot: JobsSnapshot, patience: float) -> Iterator[Finding]:
             if worker.blocked_by is None
             else "declare the handler with 'def', so that it runs in a thread, or with isolation=\"process\""
         )
+        held = "1 job" if worker.running == 1 else f"{worker.running:,} jobs"
         yield Finding(
             "unresponsive workers", level,
-            f"worker {worker.name or worker.id}, which holds {worker.running:,} jobs, has not responded for "
+            f"worker {worker.name or worker.id}, which holds {held}, has not responded for "
             f"{span(max(0.0, age))}: {describe_unresponsive(worker.blocked_by)}; {advice}",
         )  # fmt: skip
 
