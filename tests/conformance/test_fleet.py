@@ -27,7 +27,7 @@ async def register(store, *described, **changes):
 
 
 async def types(store, tenant=None, after=("", ""), limit=100):
-    return await workers_of(store).types(tenant, after, limit)
+    return (await workers_of(store).types(tenant, after, limit)).items
 
 
 async def names(store, tenant=None, **paged):
@@ -85,6 +85,31 @@ async def test_a_drain_reaches_all_processes_of_a_node_and_is_logged_once(store)
     assert sorted(change.id for change in told if change.event == "draining") == sorted(node)
     with pytest.raises(NotFound):
         await workers_of(store).drain(new_worker_id())
+
+
+async def test_workers_are_listed_page_by_page(manual_store, clock):
+    """F35: each tenant sees its own workers and those that serve every tenant, oldest first."""
+    entered = []
+    for tenant in (None, "acme", "globex", None, "acme"):
+        entered.append((tenant, (await register(manual_store, JobType("send"), tenant=tenant)).id))
+        if tenant != "globex":  # two workers that start at the same time are ordered by their ids
+            await clock.advance(seconds(1))
+    entered[2:4] = sorted(entered[2:4], key=lambda entry: entry[1])
+
+    async def listed(tenant):
+        ids, after = [], (0, 0)
+        while True:
+            now, page = await workers_of(manual_store).page(tenant, after, 2)
+            assert now == clock.now
+            assert len(page.items) <= 2
+            assert {row.info.types for row in page.items} <= {None}
+            ids += [row.info.id for row in page.items]
+            if not page.more:
+                return ids
+            after = page.items[-1].started_at, page.items[-1].info.id
+
+    assert await listed(None) == [worker for _, worker in entered]
+    assert await listed("acme") == [worker for tenant, worker in entered if tenant != "globex"]
 
 
 async def test_job_types_are_stored_as_reported(manual_store, clock):

@@ -2,7 +2,7 @@
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { call, Problem } from "./client";
 import { fetchAllPages, PAGE_SIZE, type PagedList } from "./pagination";
-import type { Explanation, JobOut, Operations, TypeOut } from "./types.gen";
+import type { Explanation, JobOut, Operations, TypeOut, WorkerOut } from "./types.gen";
 
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
@@ -58,7 +58,8 @@ export const queuesQuery = (tenant?: string) =>
 
 export const workersQuery = queryOptions({
   queryKey: ["workers"],
-  queryFn: ({ signal }) => call<"list_workers">("GET", "/v1/workers", { signal }),
+  queryFn: ({ signal }): Promise<PagedList<WorkerOut>> =>
+    fetchAllPages((cursor) => call<"list_workers">("GET", "/v1/workers", { query: { limit: PAGE_SIZE, ...(cursor ? { cursor } : {}) }, signal })),
   refetchInterval: 5_000,
 });
 

@@ -34,6 +34,12 @@ export interface AttemptOut {
   logs: LogsOut | null;
 }
 
+/** Page of the attempts of a job that did not succeed or logged something, newest first. */
+export interface AttemptPage {
+  items: AttemptOut[];
+  next_cursor: string | null;
+}
+
 /** Receipts of a batch, in the order of its jobs. */
 export interface BatchOut {
   items: ReceiptOut[];
@@ -335,6 +341,7 @@ export interface JobDetail {
   attempt_log: AttemptOut[];
   steps: StepOut[];
   lineage: LineageOut;
+  truncated: TruncatedOut[];
 }
 
 /** A job. */
@@ -811,9 +818,10 @@ export interface StatusCounts {
   cancelled: number;
 }
 
-/** Steps that earlier attempts recorded, oldest first. */
+/** Page of the steps that earlier attempts recorded, by key; follow `next_cursor`. */
 export interface StepList {
   steps: StepRecord[];
+  next_cursor: string | null;
 }
 
 /** Recorded step of a job. */
@@ -823,6 +831,12 @@ export interface StepOut {
   recorded_at: string;
   result: Json;
   transaction: boolean;
+}
+
+/** Page of the recorded steps of a job, by key. */
+export interface StepPage {
+  items: StepOut[];
+  next_cursor: string | null;
 }
 
 /** Step that an earlier attempt recorded. */
@@ -987,6 +1001,13 @@ export interface Totals {
   cancelled: number;
 }
 
+/** List of which a job shows only a part, because the response would be too large. */
+export interface TruncatedOut {
+  field: "attempt_log" | "steps";
+  path: string;
+  next_cursor: string;
+}
+
 /** Description of a job type that the worker handles. */
 export interface TypeIn {
   /** 1 to 128 letters, digits or _ . : / @ + -, starting with a letter, a digit or _. */
@@ -1021,7 +1042,7 @@ export interface TypeOut {
   cost: number | null;
 }
 
-/** Page of job types, by name; a tenant's own description replaces the shared one. */
+/** Page of job types, by name; a tenant's own description replaces the shared one. It may be short, so follow `next_cursor`. */
 export interface TypePage {
   items: TypeOut[];
   next_cursor: string | null;
@@ -1070,12 +1091,6 @@ export interface WebhookSecretOut {
   previous_until: string | null;
 }
 
-/** Registered workers, oldest first. */
-export interface WorkerList {
-  items: WorkerOut[];
-  next_cursor: null;
-}
-
 /** A worker: one incarnation of a process that runs jobs. */
 export interface WorkerOut {
   id: string;
@@ -1096,6 +1111,12 @@ export interface WorkerOut {
   unresponsive_since: string | null;
   blocked_by: string | null;
   actions: "drain"[];
+}
+
+/** Page of registered workers, oldest first; it may be short, so follow `next_cursor`. */
+export interface WorkerPage {
+  items: WorkerOut[];
+  next_cursor: string | null;
 }
 
 /** Query, body and response of each operation. */
@@ -1126,9 +1147,11 @@ export interface Operations {
   retry_jobs: { path: "/v1/jobs/retry"; method: "POST"; query: Record<string, never>; body: BulkRequest; response: BulkOut };
   delete_job: { path: "/v1/jobs/{id}"; method: "DELETE"; query: Record<string, never>; body: never; response: null };
   get_job: { path: "/v1/jobs/{id}"; method: "GET"; query: Record<string, never>; body: never; response: JobDetail };
+  list_attempts: { path: "/v1/jobs/{id}/attempts"; method: "GET"; query: { cursor?: string }; body: never; response: AttemptPage };
   cancel_job: { path: "/v1/jobs/{id}/cancel"; method: "POST"; query: Record<string, never>; body: CancelRequest; response: JobDetail };
   explain_job: { path: "/v1/jobs/{id}/explain"; method: "GET"; query: Record<string, never>; body: never; response: Explanation };
   retry_job: { path: "/v1/jobs/{id}/retry"; method: "POST"; query: Record<string, never>; body: never; response: JobDetail };
+  list_steps: { path: "/v1/jobs/{id}/steps"; method: "GET"; query: { cursor?: string }; body: never; response: StepPage };
   list_keys: { path: "/v1/keys"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: KeyPage };
   create_key: { path: "/v1/keys"; method: "POST"; query: Record<string, never>; body: NewKeyRequest; response: KeyMade };
   revoke_key: { path: "/v1/keys/{id}"; method: "DELETE"; query: Record<string, never>; body: never; response: KeyOut };
@@ -1141,7 +1164,7 @@ export interface Operations {
   save_progress: { path: "/v1/leases/progress"; method: "POST"; query: Record<string, never>; body: ProgressRequest; response: null };
   renew_lease: { path: "/v1/leases/renew"; method: "POST"; query: Record<string, never>; body: RenewRequest; response: LostOut };
   settle_jobs: { path: "/v1/leases/settle"; method: "POST"; query: Record<string, never>; body: SettleRequest; response: SettledOut };
-  recorded_steps: { path: "/v1/leases/steps"; method: "GET"; query: { worker?: string; id?: string; fence?: number }; body: never; response: StepList };
+  recorded_steps: { path: "/v1/leases/steps"; method: "GET"; query: { worker?: string; id?: string; fence?: number; cursor?: string }; body: never; response: StepList };
   record_step: { path: "/v1/leases/steps"; method: "POST"; query: Record<string, never>; body: StepRequest; response: null };
   list_limits: { path: "/v1/limits"; method: "GET"; query: { kind?: "key" | "queue" | "tenant"; tenant?: string }; body: never; response: LimitList };
   set_limit: { path: "/v1/limits"; method: "PUT"; query: Record<string, never>; body: SetLimit; response: LimitOut };
@@ -1161,6 +1184,6 @@ export interface Operations {
   rotate_webhook_secret: { path: "/v1/tenants/{name}/webhook-secret"; method: "POST"; query: { overlap?: number | string }; body: never; response: WebhookSecretMade };
   create_token: { path: "/v1/tokens"; method: "POST"; query: Record<string, never>; body: TokenRequest; response: TokenOut };
   list_types: { path: "/v1/types"; method: "GET"; query: { tenant?: string; cursor?: string; limit?: number }; body: never; response: TypePage };
-  list_workers: { path: "/v1/workers"; method: "GET"; query: Record<string, never>; body: never; response: WorkerList };
+  list_workers: { path: "/v1/workers"; method: "GET"; query: { cursor?: string; limit?: number }; body: never; response: WorkerPage };
   drain_worker: { path: "/v1/workers/{id}/drain"; method: "POST"; query: Record<string, never>; body: never; response: DrainOut };
 }

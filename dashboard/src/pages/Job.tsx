@@ -104,6 +104,7 @@ function Page({ job }: { job: JobDetail }) {
           </Card>
           <Attempts job={job} />
           {job.steps.length > 0 && <Steps steps={job.steps} />}
+          <Truncated job={job} />
           {!hasAttempts && values}
         </div>
         <div className="stack">
@@ -216,6 +217,19 @@ function Steps({ steps }: { steps: readonly StepOut[] }) {
         ))}
       </ul>
     </Card>
+  );
+}
+
+/** Lists that are too large for one response, and the command that prints all of them. */
+function Truncated({ job }: { job: JobDetail }) {
+  if (!job.truncated.length) return null;
+  const names = job.truncated.map((part) => (part.field === "steps" ? "steps" : "older attempts"));
+  return (
+    <div className="note calm" role="note">
+      <div className="wrap-any">
+        Some {names.join(" and ")} are not shown here because they are large. Show all with <code>holdfast jobs show {job.id}</code>.
+      </div>
+    </div>
   );
 }
 

@@ -52,7 +52,10 @@ export function Workers() {
         <QueryView query={workers} lines={6}>
           {(list) =>
             list.items.length ? (
-              <DataTable label="Workers" columns={columns} rows={list.items} rowId={(worker) => worker.id} />
+              <>
+                <DataTable label="Workers" columns={columns} rows={list.items} rowId={(worker) => worker.id} />
+                {list.more && <p className="small soft foot">Only the oldest {formatCount(list.items.length)} are shown.</p>}
+              </>
             ) : (
               <Empty title="No workers">
                 Jobs wait until a worker is running. Start one: <code>holdfast work myapp.jobs:app</code>

@@ -10,7 +10,8 @@ from holdfast import tasks
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.claiming.dispatch_settings import DispatchSettingsCache
 from holdfast.engine.jobs import steps
-from holdfast.engine.jobs.queries import fitting
+from holdfast.engine.jobs.queries import fitting, read_steps
+from holdfast.engine.sized_pages import SizedPage
 from holdfast.engine.workers import WorkerReport, WorkerService
 from holdfast.errors import Invalid, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
@@ -241,11 +242,11 @@ class RemoteWorkers:
         await self._require_registered(worker, by)
         return await self._workers.depart(worker)
 
-    async def steps(self, held: HeldJob, *, by: str | None) -> list[Step]:
-        """Return the recorded steps of a held job; raises `LeaseLost` if it is not held."""
+    async def steps(self, held: HeldJob, *, after: str, by: str | None) -> SizedPage[Step]:
+        """Return a page of the steps of a held job, by key; raises `LeaseLost` if it is not held."""
         if await self.lost([held], held.worker, by=by):
             raise _not_held(held)
-        return await steps.recorded(self._store, held.id)
+        return await self._store.read(lambda tx: read_steps(tx, held.id, after))
 
     async def job(self, held: HeldJob, *, by: str | None) -> Job:
         """Return a job that the worker holds; raises `LeaseLost` if it does not."""

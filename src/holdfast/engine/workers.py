@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple, TypedDict, Unpack
 
+from holdfast.engine.sized_pages import SizedPage, read_page
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.job_type import ALL_TENANTS, MAX_DESCRIBED_TYPES, JobType, TypeMark, TypeRow
@@ -17,6 +18,12 @@ from holdfast.store.port.store import Store, Tx
 
 TYPES_SEEN_INTERVAL_S = 120.0
 """Interval at which the last-seen times of types with live workers are updated."""
+
+_READ_SIZE = 100
+"""Workers or job types that are read at a time, so that large ones use little memory."""
+
+_FIELDS_BYTES = 500
+"""Size of the other fields of a worker or a job type in a response."""
 
 
 class TypeSummary(NamedTuple):
@@ -93,20 +100,63 @@ class WorkerService:
         """Return the registered workers, read from the database."""
         return await self._store.single(lambda tx: tx.workers())
 
+    async def page(
+        self, tenant: str | None, after: tuple[Instant, int], limit: int
+    ) -> tuple[Instant, SizedPage[WorkerRow]]:
+        """Return the time and a page of the workers that a tenant sees (None: all), oldest first.
+
+        Their job types are left out. The page starts after this start time and worker id.
+        """
+
+        async def work(tx: Tx) -> tuple[Instant, SizedPage[WorkerRow]]:
+            async def read(key: tuple[Instant, int], count: int) -> list[WorkerRow]:
+                return await tx.worker_page(tenant, key, count)
+
+            page = await read_page(read, _worker_key, _worker_size, after=after, limit=limit, read_size=_READ_SIZE)
+            return await tx.now(), page
+
+        return await self._store.read(work)
+
     async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
         """Return the time and the registered workers, oldest first."""
         return await self._store.read(_read_fleet)
 
-    async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> list[TypeSummary]:
+    async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> SizedPage[TypeSummary]:
         """Return the job types that a tenant sees (None: all), ordered by name."""
-        found = await self._store.single(lambda tx: tx.types(tenant, after, limit))
+
+        async def work(tx: Tx) -> SizedPage[TypeRow]:
+            async def read(key: tuple[str, str], count: int) -> list[TypeRow]:
+                return await tx.types(tenant, key, count)
+
+            return await read_page(read, _type_key, _type_size, after=after, limit=limit, read_size=_READ_SIZE)
+
+        found = await self._store.read(work)
         now, fleet = await self.fleet()
         handlers: dict[tuple[str, str], list[WorkerRow]] = defaultdict(list)
         for row in fleet:
             if row.expires_at > now:
                 for name in row.info.types or ():
                     handlers[row.info.tenant or ALL_TENANTS, name].append(row)
-        return [TypeSummary(row, handlers[row.tenant, row.about.type]) for row in found]
+        return SizedPage(
+            [TypeSummary(row, handlers[row.tenant, row.about.type]) for row in found.items], more=found.more
+        )
+
+
+def _worker_key(row: WorkerRow) -> tuple[Instant, int]:
+    return row.started_at, row.info.id
+
+
+def _worker_size(row: WorkerRow) -> int:
+    info = row.info
+    return _FIELDS_BYTES + len(info.queues) + len(info.name) + len(info.host) + len(info.version)
+
+
+def _type_key(row: TypeRow) -> tuple[str, str]:
+    return row.about.type, row.tenant
+
+
+def _type_size(row: TypeRow) -> int:
+    return _FIELDS_BYTES + len(row.about.schema or "") + sum(map(len, row.about.queues))
 
 
 async def _read_fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:

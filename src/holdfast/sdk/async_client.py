@@ -16,6 +16,7 @@ from holdfast.sdk import calls, waiting
 from holdfast.sdk.async_operations import AsyncOperations
 from holdfast.sdk.calls import Call, PageCall
 from holdfast.sdk.models import (
+    Attempt,
     Bulk,
     DeadGroup,
     Event,
@@ -27,6 +28,7 @@ from holdfast.sdk.models import (
     Queue,
     Receipt,
     Stats,
+    Step,
     Summary,
     Tenant,
     Worker,
@@ -102,6 +104,15 @@ class AsyncClient(AsyncOperations):
                 return
             cursor = page.next_cursor
 
+    async def _all(self, pages: PageCall[T]) -> list[T]:
+        """Return all items of a list operation."""
+        page = await self.execute(pages.at(None))
+        items = page.items
+        while page.next_cursor is not None:
+            page = await self.execute(pages.at(page.next_cursor))
+            items += page.items
+        return items
+
     async def submit(
         self,
         type: str,  # noqa: A002 - the API's name
@@ -144,6 +155,14 @@ class AsyncClient(AsyncOperations):
     async def get(self, job_id: str | UUID) -> JobDetail:
         """Return one job with its attempts, steps and lineage; raises `NotFound`."""
         return await self.execute(calls.get(job_id))
+
+    def attempts(self, job_id: str | UUID) -> AsyncIterator[Attempt]:
+        """Iterate over the attempts of a job that failed or logged something, newest first."""
+        return self.pages(calls.attempts(job_id))
+
+    def steps(self, job_id: str | UUID) -> AsyncIterator[Step]:
+        """Iterate over the recorded steps of a job, by key."""
+        return self.pages(calls.steps(job_id))
 
     async def wait(self, job_id: str | UUID, timeout: Span | None = None) -> Any:
         """Wait until the job has finished and return its result.
@@ -264,13 +283,7 @@ class AsyncClient(AsyncOperations):
 
     async def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
         """List queues with their depth, oldest wait and rates, by name."""
-        pages = calls.queues(tenant)
-        page = await self.execute(pages.at(None))
-        queues = page.items
-        while page.next_cursor is not None:
-            page = await self.execute(pages.at(page.next_cursor))
-            queues += page.items
-        return queues
+        return await self._all(calls.queues(tenant))
 
     async def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
         """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
@@ -294,7 +307,7 @@ class AsyncClient(AsyncOperations):
 
     async def workers(self) -> Sequence[Worker]:
         """List workers, oldest first."""
-        return await self.execute(calls.workers())
+        return await self._all(calls.workers())
 
     async def drain_worker(self, worker: str) -> Sequence[Worker]:
         """Drain a worker and the other processes of its node; return them. Raises `NotFound`."""

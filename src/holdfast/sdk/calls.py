@@ -10,6 +10,7 @@ from holdfast.errors import Invalid, InvalidBatch
 from holdfast.model.bounds import MAX_BATCH_SIZE
 from holdfast.model.explanation import Explanation
 from holdfast.sdk.models import (
+    Attempt,
     Bulk,
     DeadGroup,
     DeadGroupPage,
@@ -22,6 +23,7 @@ from holdfast.sdk.models import (
     Queue,
     Receipt,
     Stats,
+    Step,
     Summary,
     Tenant,
     Worker,
@@ -45,7 +47,7 @@ from holdfast.wire.analytics import TypeStats
 T = TypeVar("T")
 MAX_PAGE_SIZE = 200
 MAX_NAMES = 1_000
-"""Maximum number of queues or types on a page."""
+"""Maximum number of queues, types or workers on a page."""
 
 PING = Request("GET", "/healthz", repeatable=True)
 """Succeeds if the node responds."""
@@ -88,6 +90,16 @@ def submit_many(jobs: Iterable[NewJob], tenant: str | None) -> Call[list[Receipt
 def get(job_id: str | UUID) -> Call[JobDetail]:
     """Get one job with its attempts, steps and lineage."""
     return Call(Request("GET", _job(job_id), repeatable=True), lambda r: read(r, JobDetail))
+
+
+def attempts(job_id: str | UUID) -> PageCall[Attempt]:
+    """List the attempts of a job that failed or logged something, newest first."""
+    return PageCall(lambda cursor: page_call(f"{_job(job_id)}/attempts", {"cursor": cursor}, ListPage[Attempt]))
+
+
+def steps(job_id: str | UUID) -> PageCall[Step]:
+    """List the recorded steps of a job, by key."""
+    return PageCall(lambda cursor: page_call(f"{_job(job_id)}/steps", {"cursor": cursor}, ListPage[Step]))
 
 
 def explain(job_id: str | UUID) -> Call[Explanation]:
@@ -208,9 +220,9 @@ def type_stats(fields: Mapping[str, Any]) -> Call[list[TypeStats]]:
     return Call(get_request("/v1/analytics/types", fields), lambda r: read(r, ListPage[TypeStats]).items)
 
 
-def workers() -> Call[list[Worker]]:
-    """List workers."""
-    return Call(get_request("/v1/workers", {}), lambda r: read(r, ListPage[Worker]).items)
+def workers(limit: int = MAX_NAMES) -> PageCall[Worker]:
+    """List workers, oldest first."""
+    return PageCall(lambda cursor: page_call("/v1/workers", {"limit": limit, "cursor": cursor}, ListPage[Worker]))
 
 
 def drain_worker(worker: str) -> Call[list[Worker]]:

@@ -15,6 +15,7 @@ from holdfast.model.explanation import Explanation
 from holdfast.sdk import calls, waiting
 from holdfast.sdk.calls import Call, PageCall
 from holdfast.sdk.models import (
+    Attempt,
     Bulk,
     DeadGroup,
     Event,
@@ -26,6 +27,7 @@ from holdfast.sdk.models import (
     Queue,
     Receipt,
     Stats,
+    Step,
     Summary,
     Tenant,
     Worker,
@@ -101,6 +103,15 @@ class Client(Operations):
                 return
             cursor = page.next_cursor
 
+    def _all(self, pages: PageCall[T]) -> list[T]:
+        """Return all items of a list operation."""
+        page = self.execute(pages.at(None))
+        items = page.items
+        while page.next_cursor is not None:
+            page = self.execute(pages.at(page.next_cursor))
+            items += page.items
+        return items
+
     def submit(
         self,
         type: str,  # noqa: A002 - the API's name
@@ -143,6 +154,14 @@ class Client(Operations):
     def get(self, job_id: str | UUID) -> JobDetail:
         """Return one job with its attempts, steps and lineage; raises `NotFound`."""
         return self.execute(calls.get(job_id))
+
+    def attempts(self, job_id: str | UUID) -> Iterator[Attempt]:
+        """Iterate over the attempts of a job that failed or logged something, newest first."""
+        return self.pages(calls.attempts(job_id))
+
+    def steps(self, job_id: str | UUID) -> Iterator[Step]:
+        """Iterate over the recorded steps of a job, by key."""
+        return self.pages(calls.steps(job_id))
 
     def wait(self, job_id: str | UUID, timeout: Span | None = None) -> Any:
         """Wait until the job has finished and return its result.
@@ -261,13 +280,7 @@ class Client(Operations):
 
     def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
         """List queues with their depth, oldest wait and rates, by name."""
-        pages = calls.queues(tenant)
-        page = self.execute(pages.at(None))
-        queues = page.items
-        while page.next_cursor is not None:
-            page = self.execute(pages.at(page.next_cursor))
-            queues += page.items
-        return queues
+        return self._all(calls.queues(tenant))
 
     def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
         """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
@@ -291,7 +304,7 @@ class Client(Operations):
 
     def workers(self) -> Sequence[Worker]:
         """List workers, oldest first."""
-        return self.execute(calls.workers())
+        return self._all(calls.workers())
 
     def drain_worker(self, worker: str) -> Sequence[Worker]:
         """Drain a worker and the other processes of its node; return them. Raises `NotFound`."""

@@ -9,6 +9,7 @@ from holdfast.model import decoded_job
 from holdfast.wire.access import KeyFields, TenantFields
 from holdfast.wire.analytics import QueueFields, StatsFields, SummaryFields
 from holdfast.wire.deliveries import BreakerFields, WebhookSecretFields
+from holdfast.wire.job_detail import TruncatedOut
 from holdfast.wire.limits import LimitFields, PauseFields
 from holdfast.wire.types import (
     AttemptFields,
@@ -29,6 +30,7 @@ Error = decoded_job.ErrorOut
 Progress = decoded_job.ProgressOut
 Lineage = LineageOut
 Bulk = BulkOut
+Truncated = TruncatedOut
 
 
 class LogLine(LogLineFields[datetime], frozen=True):
@@ -51,9 +53,12 @@ class JobDetail(Job, frozen=True):
     """A job with its attempts, steps and lineage."""
 
     attempt_log: list[Attempt]
-    """Oldest first."""
+    """Oldest first; only the newest if `truncated` says so."""
     steps: list[Step]
+    """Oldest first; only some if `truncated` says so."""
     lineage: Lineage
+    truncated: list[Truncated] = field(default_factory=list)
+    """Lists that are not complete because they are large; the client's `attempts` and `steps` are."""
 
 
 class Receipt(ReceiptFields[datetime], frozen=True):

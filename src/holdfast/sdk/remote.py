@@ -194,8 +194,15 @@ class HttpAttempts:
 
     async def steps_of(self, held: HeldJob) -> Sequence[Step]:
         """Return the steps that earlier attempts of a job recorded."""
-        request = worker_requests.steps(held)
-        return worker_requests.read_steps(await _send(self._client, request, retry_timeout=STEP_RETRY_TIMEOUT_S))
+        steps: list[Step] = []
+        cursor: str | None = None
+        while True:
+            request = worker_requests.steps(held, cursor)
+            response = await _send(self._client, request, retry_timeout=STEP_RETRY_TIMEOUT_S)
+            page, cursor = worker_requests.read_steps(response)
+            steps += page
+            if cursor is None:
+                return steps
 
     async def record_step(self, held: HeldJob, step: Step) -> bool:
         """Record a step, with retries; return False if the job is no longer held."""

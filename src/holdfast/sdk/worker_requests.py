@@ -21,7 +21,8 @@ from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.model.worker import LeaseStatus, Unresponsiveness, WorkerInfo
 from holdfast.sdk.responses import Response, read
 from holdfast.wire import worker_protocol_codec as wire
-from holdfast.wire.types import BatchOut, JobDetail, JobOut
+from holdfast.wire.job_detail import JobDetail
+from holdfast.wire.types import BatchOut, JobOut
 from holdfast.wire.worker_protocol import (
     MAX_HELD_JOBS,
     MAX_JOBS_PER_REQUEST,
@@ -236,10 +237,11 @@ def depart(worker: WorkerId) -> Request:
     return _post("/v1/leases/depart", DepartRequest(worker_name(worker)), repeatable=True)
 
 
-def steps(job: HeldJob) -> Request:
-    """List the steps that earlier attempts recorded."""
-    fields = urlencode({"worker": worker_name(job.worker), "id": str(job.id), "fence": job.fence})
-    return Request("GET", f"/v1/leases/steps?{fields}", repeatable=True)
+def steps(job: HeldJob, cursor: str | None) -> Request:
+    """List the steps that earlier attempts recorded, after this cursor."""
+    fields = {"worker": worker_name(job.worker), "id": str(job.id), "fence": str(job.fence)}
+    query = urlencode(fields if cursor is None else {**fields, "cursor": cursor})
+    return Request("GET", f"/v1/leases/steps?{query}", repeatable=True)
 
 
 def record_step(job: HeldJob, step: Step) -> Request:
@@ -290,9 +292,10 @@ def read_departed(response: Response) -> bool:
     return read(response, DepartedOut).departed
 
 
-def read_steps(response: Response) -> list[Step]:
-    """Return the steps that earlier attempts recorded."""
-    return wire.steps_of(read(response, StepList).steps)
+def read_steps(response: Response) -> tuple[list[Step], str | None]:
+    """Return a page of the steps that earlier attempts recorded, and its cursor."""
+    page = read(response, StepList)
+    return wire.steps_of(page.steps), page.next_cursor
 
 
 def _post(path: str, fields: Struct, *, repeatable: bool = False) -> Request:

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from holdfast.errors import Invalid, NotFound, forget_frames
@@ -16,17 +15,12 @@ from holdfast.model.decoded_job import Action, decode_tags, latest_error, runnin
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobFilter, JobSpec, NewJob, RetryRule, UniqueSpec
 from holdfast.model.state import Status
-from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, parse_duration, rfc3339
 from holdfast.wire.types import (
-    AttemptOut,
     DeadFilter,
     FilterShape,
-    JobDetail,
     JobOut,
-    LineageOut,
     RetryShape,
-    StepOut,
     SubmitBatch,
     SubmitBatchJob,
     SubmitJob,
@@ -35,7 +29,6 @@ from holdfast.wire.types import (
 
 _JOB_ID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 NULL = Raw(b"null")
-_ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 
 
 def spec_of(body: SubmitJob, *, tenant: str, idempotency_key: str | None) -> JobSpec:
@@ -132,28 +125,6 @@ def job_made(job: NewJob, *, status: Status, due: Instant | None, created_at: In
     )
 
 
-def job_detail(
-    job: Job, *, actions: list[Action], steps: Sequence[Step], lease_until: Instant | None = None
-) -> JobDetail:
-    """Render a job with its attempts, steps and lineage."""
-    fields = job_out(job, actions=actions, lease_until=lease_until)
-    return JobDetail(
-        **{name: getattr(fields, name) for name in fields.__struct_fields__},
-        attempt_log=_ATTEMPTS.decode(job.attempt_log) if job.attempt_log else [],
-        steps=[
-            StepOut(
-                step.key,
-                "done" if step.state is StepState.DONE else "started",
-                rfc3339(step.recorded_at),
-                NULL if step.result is None or step.is_transaction else Raw(step.result),
-                step.is_transaction,
-            )
-            for step in steps
-        ],
-        lineage=LineageOut(job.generation),
-    )
-
-
 def batch_specs(body: SubmitBatch, *, tenant: str) -> list[JobSpec | Invalid]:
     """Convert the jobs of a batch to specs, with an error in place of each invalid job."""
 
@@ -208,7 +179,7 @@ def read_cursor(text: str | None) -> JobId | None:
     """Parse a cursor. It is only a position: authorisation does not depend on it."""
     if text is None:
         return None
-    raw = _decode_cursor(text)
+    raw = decode_cursor(text)
     if len(raw) != 16:
         raise invalid_cursor()
     return JobId(UUID(bytes=raw))
@@ -224,7 +195,7 @@ def read_group_cursor(text: str | None) -> tuple[str, str] | None:
     if text is None:
         return None
     try:
-        tenant, fingerprint = _decode_cursor(text).decode("ascii").split(" ")
+        tenant, fingerprint = decode_cursor(text).decode("ascii").split(" ")
     except ValueError:
         raise invalid_cursor() from None
     if "\0" in tenant + fingerprint:
@@ -232,7 +203,8 @@ def read_group_cursor(text: str | None) -> tuple[str, str] | None:
     return tenant, fingerprint
 
 
-def _decode_cursor(text: str) -> bytes:
+def decode_cursor(text: str) -> bytes:
+    """Return the bytes of a cursor. Raises `Invalid`."""
     try:
         return b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):

@@ -1,9 +1,8 @@
 """Cursors of lists that are sorted by name."""
 
-import binascii
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
 
-from holdfast.wire.codec import invalid_cursor
+from holdfast.wire.codec import decode_cursor, invalid_cursor
 
 
 def name_cursor(last: str) -> str:
@@ -16,8 +15,8 @@ def read_name_cursor(text: str | None) -> str:
     if text is None:
         return ""
     try:
-        decoded = urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("ascii")
-    except (ValueError, binascii.Error):
+        decoded = decode_cursor(text).decode("ascii")
+    except ValueError:
         raise invalid_cursor() from None
     if not decoded.isprintable():
         raise invalid_cursor()

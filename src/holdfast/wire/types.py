@@ -44,6 +44,7 @@ IdPrefix = Annotated[
     ),
 ]
 Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cursor` of the previous page.")]
+StepCursor = Annotated[str, Meta(min_length=1, max_length=1_400, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
 
@@ -252,15 +253,6 @@ class LineageOut(Struct, frozen=True):
     parent_id: str | None = None
     schedule: str | None = None
     workflow_id: str | None = None
-
-
-class JobDetail(JobOut, frozen=True):
-    """A job with its attempts, steps and lineage."""
-
-    attempt_log: list[AttemptOut]
-    """Attempts, oldest first."""
-    steps: list[StepOut]
-    lineage: LineageOut
 
 
 class JobPage(Struct, frozen=True):

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
 from holdfast.model import bounds
-from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, RequestBody, Seconds, Span
+from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, RequestBody, Seconds, Span, StepCursor
 
 DEFAULT_LEASE_S = 15
 MAX_WAIT_S = 30.0
@@ -220,11 +220,12 @@ class StepRequest(RequestBody):
 
 
 class StepsQuery(Query):
-    """Held job whose steps to list."""
+    """Held job whose steps to list, and page of the list."""
 
     worker: WorkerText
     id: JobText
     fence: Fence
+    cursor: StepCursor | None = None
 
 
 class ProgressRequest(RequestBody):
@@ -327,6 +328,7 @@ class StepRecord(Struct, frozen=True):
 
 
 class StepList(Struct, frozen=True):
-    """Steps that earlier attempts recorded, oldest first."""
+    """Page of the steps that earlier attempts recorded, by key; follow `next_cursor`."""
 
     steps: list[StepRecord]
+    next_cursor: str | None = None

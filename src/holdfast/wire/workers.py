@@ -11,6 +11,7 @@ from holdfast.model.job_type import ALL_TENANTS, JobType
 from holdfast.model.time import Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerAction
 from holdfast.wire.codec import invalid_cursor
+from holdfast.wire.name_cursors import name_cursor, read_name_cursor
 from holdfast.wire.types import Cursor, Name, Query, TimeT
 
 
@@ -54,11 +55,18 @@ class WorkerOut(WorkerFields[str], frozen=True):
     """A worker: one incarnation of a process that runs jobs."""
 
 
-class WorkerList(Struct, frozen=True):
-    """Registered workers, oldest first."""
+class WorkerQuery(Query):
+    """Page of a list of workers."""
+
+    cursor: Cursor | None = None
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 500
+
+
+class WorkerPage(Struct, frozen=True):
+    """Page of registered workers, oldest first; it may be short, so follow `next_cursor`."""
 
     items: list[WorkerOut]
-    next_cursor: None = None
+    next_cursor: str | None
 
 
 class DrainOut(Struct, frozen=True):
@@ -103,7 +111,10 @@ class TypeOut(TypeFields[str], frozen=True):
 
 
 class TypePage(Struct, frozen=True):
-    """Page of job types, by name; a tenant's own description replaces the shared one."""
+    """Page of job types, by name; a tenant's own description replaces the shared one.
+
+    It may be short, so follow `next_cursor`.
+    """
 
     items: list[TypeOut]
     next_cursor: str | None
@@ -124,6 +135,25 @@ def type_out(tenant: str, about: JobType, queues: list[str], *, workers: int, la
         priority=about.priority,
         cost=about.cost,
     )
+
+
+def worker_cursor(started_at: Instant, worker: int) -> str:
+    """Return the cursor after this worker."""
+    return name_cursor(f"{started_at} {worker}")
+
+
+def read_worker_cursor(text: str | None) -> tuple[Instant, int]:
+    """Parse a cursor into the start time and the id of the last worker. Raises `Invalid`."""
+    if text is None:
+        return Instant(0), 0
+    parts = read_name_cursor(text).split(" ")
+    if len(parts) != 2 or not all(part.isdecimal() and int(part) < _MAX_INTEGER for part in parts):
+        raise invalid_cursor()
+    return Instant(int(parts[0])), int(parts[1])
+
+
+_MAX_INTEGER = 2**63
+"""Numbers below it fit into a column of the database; the length of a cursor is bounded."""
 
 
 def type_cursor(name: str, tenant: str) -> str:

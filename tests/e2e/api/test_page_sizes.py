@@ -2,13 +2,18 @@
 
 import pytest
 
+from holdfast.engine import sized_pages
 from holdfast.engine.changes import query_cache
-from holdfast.engine.jobs import queries
 from holdfast.engine.remote_workers import MAX_CLAIM_BYTES
-from holdfast.model.job import JobSpec
+from holdfast.model.ids import worker_name
+from holdfast.model.job import HeldJob, JobSpec, RetryRule
+from holdfast.model.job_type import JobType
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure
-from tests.support.builders import enter, put, report, some_jobs, take
+from holdfast.model.step import Step, StepState
+from holdfast.model.time import seconds
+from tests.e2e.api.conftest import problem
+from tests.support.builders import a_worker, enter, put, report, some_jobs, take
 
 LARGE = "x" * 60_000
 COUNT = 40
@@ -33,7 +38,7 @@ async def all_pages(client, path, **params):
     while cursor is not None or not pages:
         response = await client.get(path, params=params | ({} if cursor is None else {"cursor": cursor}))
         assert response.status_code == 200, response.text
-        assert len(response.content) <= queries.MAX_PAGE_BYTES + 300_000
+        assert len(response.content) <= sized_pages.MAX_PAGE_BYTES + 300_000
         page = response.json()
         pages.append(page.get("items") or page.get("groups"))
         cursor = page["next_cursor"]
@@ -97,6 +102,90 @@ async def test_queues_are_listed_page_by_page(served):
     assert [len(page) for page in pages] == [10, 10, 5]
     assert [queue["name"] for page in pages for queue in page] == names
     assert {queue["statuses"]["ready"] for page in pages for queue in page} == {1}
+
+
+async def test_workers_are_listed_page_by_page_and_pages_end_by_size(served):
+    """F35: a tenant may register many workers, each with a long list of queues."""
+    queues = ",".join(f"queue-{number:03}-{'x' * 80}" for number in range(100))
+    ids = []
+    for _ in range(130):
+        worker = a_worker(queues=queues, tenant="acme")
+        await served.engine.workers.register(worker, seconds(60))
+        ids.append(worker_name(worker.id))
+    client = await served.client(await served.key())
+    pages = await all_pages(client, "/v1/workers", limit=1_000)
+    assert len(pages) > 1
+    assert sorted(worker["id"] for page in pages for worker in page) == sorted(ids)
+    assert [len(page) for page in await all_pages(client, "/v1/workers", limit=60)] == [60, 60, 10]
+    assert problem(await client.get("/v1/workers", params={"cursor": "%%"}), 422, "invalid")["pointer"] == "/cursor"
+
+
+async def test_a_page_of_job_types_ends_by_size(served):
+    """F35: 1,000 schemas of 16 KiB would be a response of 16 MB."""
+    described = [JobType(f"type-{n:03}", f'{{"title":"{"x" * 16_000}"}}', "mail") for n in range(150)]
+    names = [job_type.type for job_type in described]
+    await served.engine.workers.register(a_worker(types=tuple(names)), seconds(60), described)
+    client = await served.client(await served.key())
+    pages = await all_pages(client, "/v1/types", limit=1_000)
+    assert len(pages) > 1
+    assert [job_type["type"] for page in pages for job_type in page] == names
+
+
+async def hold(served, **options):
+    """Submit a job and claim it; return its client, the job as it is held, and its path."""
+    receipt = await served.engine.jobs.submit(JobSpec("send", {}, tenant="acme", **options))
+    worker = await enter(served.engine.store)
+    (job,) = await take(served.engine.store, worker, Lane("default", "acme", 0))
+    return await served.client(await served.key()), job, f"/v1/jobs/{receipt.id}"
+
+
+async def test_a_job_with_large_steps_shows_some_and_says_how_to_get_the_others(served):
+    """F35: a handler may record any number of steps, each with a result of 256 KiB."""
+    client, job, path = await hold(served)
+    held = HeldJob(job.id, job.fence, job.worker)
+    result = b'"' + b"x" * 200_000 + b'"'
+    keys = [f"schritt-ü-{number:02}" for number in range(20)]
+    for key in keys:
+        assert await served.engine.attempts.record_step(held, Step(key, StepState.DONE, result))
+    response = await client.get(path)
+    assert len(response.content) <= sized_pages.MAX_PAGE_BYTES + 300_000
+    detail = response.json()
+    (truncated,) = detail["truncated"]
+    assert (truncated["field"], truncated["path"]) == ("steps", f"{path}/steps")
+    rest = await client.get(truncated["path"], params={"cursor": truncated["next_cursor"]})
+    shown = [step["key"] for step in detail["steps"]]
+    assert 0 < len(shown) < 20
+    assert shown + [step["key"] for step in rest.json()["items"]] == keys[: len(shown) + len(rest.json()["items"])]
+    assert [step["key"] for page in await all_pages(client, f"{path}/steps") for step in page] == keys
+    assert problem(await client.get(f"{path}/steps", params={"cursor": "%%"}), 422, "invalid")["pointer"] == "/cursor"
+    problem(await (await served.client(await served.key("other"))).get(f"{path}/steps"), 404, "not_found")
+
+
+async def test_a_job_with_large_attempts_shows_the_newest_and_says_how_to_get_the_others(served):
+    """F35: a traceback of 8,000 characters may have 32,000 bytes, and a job keeps 50 attempts."""
+    client, job, path = await hold(served, max_attempts=100, retry=RetryRule(base=0, cap=0))
+    error = Failure(kind="Grave", message="x", traceback="\U0001f600" * 8_000)
+    for number in range(30):
+        if number:
+            (job,) = await take(served.engine.store, job.worker, Lane("default", "acme", 0))
+        await report(served.engine.store, job, Failed(error))
+        await served.engine.store.single(lambda tx: tx.promote(100))
+    detail = (await client.get(path)).json()
+    (truncated,) = detail["truncated"]
+    assert (truncated["field"], truncated["path"]) == ("attempt_log", f"{path}/attempts")
+    shown = [attempt["attempt"] for attempt in detail["attempt_log"]]
+    assert shown[-1] == 30
+    assert 1 < len(shown) < 30
+    rest = (await client.get(truncated["path"], params={"cursor": truncated["next_cursor"]})).json()["items"]
+    assert rest[0]["attempt"] == shown[0] - 1
+    pages = await all_pages(client, f"{path}/attempts")
+    assert [attempt["attempt"] for page in pages for attempt in page] == list(range(30, 0, -1))
+    problem(await client.get(f"{path}/attempts", params={"cursor": "eA"}), 422, "invalid")
+
+
+async def test_a_small_job_is_shown_whole(served):
+    client, _, path = await hold(served)
+    assert (await client.get(path)).json()["truncated"] == []
 
 
 async def test_counts_by_queue_and_type_are_listed_page_by_page(served):

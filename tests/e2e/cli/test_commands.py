@@ -15,9 +15,13 @@ from rich.console import Console
 from holdfast.cli import render, target
 from holdfast.cli.main import COMMANDS
 from holdfast.cli.render import Column
+from holdfast.model.job import HeldJob, JobSpec
+from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure
+from holdfast.model.step import Step, StepState
 from holdfast.model.time import seconds
 from holdfast.wire.worker_protocol_codec import worker_id
+from tests.support.builders import enter, take
 from tests.support.eventually import awaited
 from tests.support.service_thread import ADMIN, FAILS, JWT_SECRET, WORKS
 
@@ -465,3 +469,21 @@ def test_bash_completes_commands_and_flags(holdfast):
     assert complete("holdfast do") == ["doctor"]
     assert complete("holdfast jobs ca") == ["cancel"]
     assert "--status" in complete("holdfast jobs list --st")
+
+
+@pytest.mark.databases("sqlite")
+def test_a_job_whose_steps_do_not_fit_into_a_response_is_shown_whole(ask_json, node):
+    keys = [f"step-{number:02}" for number in range(12)]
+
+    async def record(engine):
+        receipt = await engine.jobs.submit(JobSpec("send", {}, tenant="acme"))
+        worker = await enter(engine.store)
+        (job,) = await take(engine.store, worker, Lane("default", "acme", 0))
+        for key in keys:
+            step = Step(key, StepState.DONE, b'"' + b"x" * 200_000 + b'"')
+            assert await engine.attempts.record_step(HeldJob(job.id, job.fence, worker), step)
+        return str(receipt.id)
+
+    shown = ask_json("jobs", "show", node.do(record))
+    assert [step["key"] for step in shown["steps"]] == keys
+    assert shown["truncated"] == []

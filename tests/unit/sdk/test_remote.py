@@ -37,19 +37,22 @@ from holdfast.errors import (
     WaitTimeout,
 )
 from holdfast.model.access import Scope
-from holdfast.model.ids import WorkerId, new_worker_id
+from holdfast.model.ids import WorkerId, new_worker_id, worker_name
 from holdfast.model.job import HeldJob, JobSpec
 from holdfast.model.job_type import JobType
+from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeeded
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
 from holdfast.model.worker import LeaseStatus, WorkerInfo
-from holdfast.sdk import retry, worker_requests
+from holdfast.sdk import calls, retry, worker_requests
+from holdfast.sdk.async_client import AsyncClient
 from holdfast.sdk.remote import RemoteEngine
 from holdfast.sdk.responses import Response, error_of
 from holdfast.sdk.sender import Sender
 from holdfast.sdk.worker_requests import Request
 from holdfast.worker.running.runner import outcome_of
+from tests.support.builders import enter, take
 from tests.support.eventually import eventually
 from tests.unit.policy.strategies import a_job
 from tests.unit.sdk.scripted import REFUSED, RESET, ScriptedTransport, ok, problem
@@ -530,3 +533,25 @@ async def test_a_remote_worker_gets_permits_and_signatures_from_the_node(remote,
             await ask(remote.deliveries, stranger)
         await remote.deliveries.after_delivery(stranger, destination, probe=True, error=None)
     assert (await node.engine.deliveries.breakers("acme"))[0] == breaker
+
+
+async def test_steps_and_workers_are_read_page_by_page(node):
+    """F35: a response has about 1 MiB, and a job may have any number of steps."""
+    engine = node.engine
+    await engine.jobs.submit(JobSpec("send", {}, tenant="acme"))
+    workers = [await enter(engine.store, tenant="acme") for _ in range(3)]
+    (job,) = await take(engine.store, workers[0], Lane("default", "acme", 0))
+    held = HeldJob(job.id, job.fence, workers[0])
+    result = b'"' + b"x" * 200_000 + b'"'
+    keys = [f"step-{number:02}" for number in range(12)]
+    for key in keys:
+        assert await engine.attempts.record_step(held, Step(key, StepState.DONE, result))
+    sender = Sender(node.url, await node.key())
+    steps = await RemoteEngine(sender).attempts.steps_of(held)
+    await sender.aclose()
+    assert [(step.key, step.result) for step in steps] == [(key, result) for key in keys]
+    async with AsyncClient(node.url, await node.key()) as client:
+        assert [step.key async for step in client.steps(job.id)] == keys
+        pages = calls.workers(limit=2)
+        assert {worker.id async for worker in client.pages(pages)} == {worker_name(worker) for worker in workers}
+        assert len((await client.execute(pages.at(None))).items) == 2

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from holdfast.engine.sized_pages import SizedPage
 from holdfast.engine.workers import TypeSummary
 from holdfast.model.access import Caller
 from holdfast.model.ids import worker_name
@@ -49,7 +50,7 @@ def _render_worker(row: WorkerRow, now: Instant, *, running: int, admin: bool) -
     )
 
 
-def render_types(types: list[TypeSummary], limit: int) -> TypePage:
+def render_types(types: SizedPage[TypeSummary]) -> TypePage:
     """Render a page of job types."""
     items = [
         wire.type_out(
@@ -59,7 +60,7 @@ def render_types(types: list[TypeSummary], limit: int) -> TypePage:
             workers=len(summary.workers),
             last_seen=summary.last_seen,
         )
-        for summary in types
+        for summary in types.items
     ]
-    last = types[-1].row if len(types) == limit else None
+    last = types.items[-1].row if types.more else None
     return TypePage(items, None if last is None else wire.type_cursor(last.about.type, last.tenant))

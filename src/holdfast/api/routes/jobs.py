@@ -20,6 +20,17 @@ from holdfast.policy.access import acting_tenant, visible_tenant
 from holdfast.policy.actions import allowed_actions, bulk_filter
 from holdfast.policy.tenant_bounds import JobNames
 from holdfast.wire import codec
+from holdfast.wire.job_detail import (
+    AttemptPage,
+    AttemptQuery,
+    JobDetail,
+    StepPage,
+    StepQuery,
+    attempt_page,
+    job_detail,
+    read_step_cursor,
+    step_page,
+)
 from holdfast.wire.types import (
     BatchOut,
     BulkCancel,
@@ -28,7 +39,6 @@ from holdfast.wire.types import (
     Cursor,
     FilterShape,
     IdPrefix,
-    JobDetail,
     JobOut,
     JobPage,
     Limit,
@@ -93,6 +103,22 @@ async def list_jobs(call: RouteCall[None, JobQuery]) -> HttpResponse | Stream:
 async def get_job(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return a job with its attempts, steps and lease."""
     return await job_response(call, codec.job_id(call.path["id"]))
+
+
+async def list_attempts(call: RouteCall[None, AttemptQuery]) -> HttpResponse | Stream:
+    """List the attempts of a job that did not succeed or logged something, newest first."""
+    job = await call.service.engine.jobs.get(codec.job_id(call.path["id"]), tenant=visible_tenant(call.caller, None))
+    return HttpResponse(attempt_page(job, call.query.cursor))
+
+
+async def list_steps(call: RouteCall[None, StepQuery]) -> HttpResponse | Stream:
+    """List the recorded steps of a job, by key."""
+    steps, more = await call.service.engine.jobs.step_page(
+        codec.job_id(call.path["id"]),
+        tenant=visible_tenant(call.caller, None),
+        after=read_step_cursor(call.query.cursor),
+    )
+    return HttpResponse(step_page(steps, more=more))
 
 
 async def explain_job(call: RouteCall[None, None]) -> HttpResponse | Stream:
@@ -166,8 +192,9 @@ async def job_response(call: RouteCall[Any, Any], job_id: JobId) -> HttpResponse
     """
     detail = await call.service.engine.jobs.detail(job_id, tenant=visible_tenant(call.caller, None))
     allowed = allowed_actions(call.caller, detail.job.status)
+    steps, more_steps = detail.steps
     return HttpResponse(
-        codec.job_detail(detail.job, actions=allowed, steps=detail.steps, lease_until=detail.lease_until)
+        job_detail(detail.job, actions=allowed, steps=steps, more_steps=more_steps, lease_until=detail.lease_until)
     )
 
 
@@ -191,6 +218,15 @@ ROUTES = (
     ),
     Route(
         "GET", "/v1/jobs/{id}", Scope.READ, get_job, "Get a job with its attempts, steps and lease", {200: JobDetail}
+    ),
+    Route(
+        "GET", "/v1/jobs/{id}/attempts", Scope.READ, list_attempts,
+        "List the attempts of a job that failed or logged, newest first", {200: AttemptPage}, query=AttemptQuery,
+        large_page=True,
+    ),
+    Route(
+        "GET", "/v1/jobs/{id}/steps", Scope.READ, list_steps, "List the recorded steps of a job, by key",
+        {200: StepPage}, query=StepQuery, large_page=True,
     ),
     Route(
         "GET", "/v1/jobs/{id}/explain", Scope.READ, explain_job,

@@ -18,6 +18,7 @@ from holdfast.model.worker import Unresponsiveness
 from holdfast.policy.access import visible_tenant
 from holdfast.policy.text import sanitize
 from holdfast.wire import worker_protocol_codec as wire
+from holdfast.wire.job_detail import read_step_cursor, step_cursor
 from holdfast.wire.worker_protocol import (
     DEFAULT_LEASE_S,
     About,
@@ -116,8 +117,12 @@ async def depart_worker(call: RouteCall[DepartRequest, None]) -> HttpResponse | 
 
 async def recorded_steps(call: RouteCall[None, StepsQuery]) -> HttpResponse | Stream:
     """List the steps that earlier attempts of a job recorded."""
-    steps = await call.service.engine.remote_workers.steps(_job(call.query), by=tenant_of(call))
-    return HttpResponse(StepList([wire.step_record(step) for step in steps]))
+    steps, more = await call.service.engine.remote_workers.steps(
+        _job(call.query), after=read_step_cursor(call.query.cursor), by=tenant_of(call)
+    )
+    return HttpResponse(
+        StepList([wire.step_record(step) for step in steps], step_cursor(steps[-1].key) if more else None)
+    )
 
 
 async def record_step(call: RouteCall[StepRequest, None]) -> HttpResponse | Stream:

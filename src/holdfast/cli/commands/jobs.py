@@ -123,13 +123,22 @@ def show_job(job_id: str, *, json: bool) -> None:
     """
 
     async def fetch(client: AsyncClient) -> JobDetail:
-        return await client.get(await resolve_job_id(client, job_id))
+        job = await client.get(await resolve_job_id(client, job_id))
+        return job if not job.truncated else await _with_whole_lists(client, job)
 
     job = run_with_client(fetch)
     if json:
         print(as_json(job))
     else:
         show.print_job(job)
+
+
+async def _with_whole_lists(client: AsyncClient, job: JobDetail) -> JobDetail:
+    """Return a job with all its attempts and steps, which one response cannot hold."""
+    attempts = [attempt async for attempt in client.attempts(job.id)]
+    steps = [step async for step in client.steps(job.id)]
+    steps.sort(key=lambda step: (step.recorded_at, step.key))
+    return msgspec.structs.replace(job, attempt_log=attempts[::-1], steps=steps, truncated=[])
 
 
 @jobs.command("tail")

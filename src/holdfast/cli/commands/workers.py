@@ -49,7 +49,7 @@ def workers(context: click.Context, *, json: bool) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    listed = run_with_client(lambda client: client.execute(calls.workers()))
+    listed = run_with_client(lambda client: client.workers())
     if json:
         print(as_json({"items": listed}))
     else:

@@ -6,6 +6,7 @@ from holdfast.engine.changes.analytics import Analytics
 from holdfast.engine.jobs import actions, explain, queries, steps
 from holdfast.engine.jobs.actions import BulkResult
 from holdfast.engine.jobs.queries import GroupPage, JobDetail
+from holdfast.engine.sized_pages import SizedPage
 from holdfast.engine.submitting.payload_schemas import PayloadSchemas
 from holdfast.engine.submitting.receipts import Receipt, SubmitResult
 from holdfast.engine.submitting.submitter import Submitter
@@ -53,9 +54,9 @@ class JobService:
         checked = await self.payload_schemas.check_many(specs) if from_json else specs
         return await self._submitter.submit_many(checked, from_json=from_json)
 
-    async def get(self, job_id: JobId) -> Job:
-        """Return a job in any state; raises `NotFound`."""
-        return await queries.get_job(self._store, job_id, tenant=None)
+    async def get(self, job_id: JobId, *, tenant: str | None = None) -> Job:
+        """Return a job in any state, of this tenant (None: of any); raises `NotFound`."""
+        return await queries.get_job(self._store, job_id, tenant=tenant)
 
     async def get_decoded(self, job_id: JobId) -> decoded_job.Job:
         """Return a job as applications see it; raises `NotFound`."""
@@ -65,6 +66,10 @@ class JobService:
     async def detail(self, job_id: JobId, *, tenant: str | None) -> JobDetail:
         """Return a job of this tenant (None: of any) with its details; raises `NotFound`."""
         return await queries.detail(self._store, job_id, tenant=tenant)
+
+    async def step_page(self, job_id: JobId, *, tenant: str | None, after: str) -> SizedPage[Step]:
+        """Return a page of the recorded steps of a job, by key; raises `NotFound`."""
+        return await queries.list_steps(self._store, job_id, tenant=tenant, after=after)
 
     async def steps(self, job_id: JobId) -> list[Step]:
         """Return the recorded steps of a job."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from holdfast.engine.sized_pages import MAX_PAGE_BYTES, SizedPage, read_page
 from holdfast.errors import NotFound
 from holdfast.model.ids import JobId
 from holdfast.model.job import DeadGroup, Job, JobFilter, Page, SearchPage
@@ -14,11 +15,14 @@ from holdfast.store.port.store import Store, Tx
 MAX_SCANNED_ROWS = 10_000
 """Rows of each table that one page may read."""
 
-MAX_PAGE_BYTES = 1024 * 1024
-"""Size at which a page of jobs ends; it has at least one job."""
-
 _READ_SIZE = 25
 """Jobs that are read at a time, so that a page of large jobs uses little memory."""
+
+_STEPS_READ_SIZE = 10
+"""Steps that are read at a time; a result may have as many bytes as a whole page."""
+
+MAX_STEPS = 1_000
+"""Maximum number of steps on a page."""
 
 MAX_COUNTED_JOBS = 1_000
 """Dead letters counted per group; larger groups are reported as having more."""
@@ -28,7 +32,8 @@ class JobDetail(NamedTuple):
     """Job with its steps and the expiry of its lease."""
 
     job: Job
-    steps: list[Step]
+    steps: SizedPage[Step]
+    """First page of its steps."""
     lease_until: Instant | None
 
 
@@ -57,15 +62,40 @@ async def get_job(store: Store, job_id: JobId, *, tenant: str | None) -> Job:
 
 
 async def detail(store: Store, job_id: JobId, *, tenant: str | None) -> JobDetail:
-    """Return a job like `get_job`, with its recorded steps and the expiry of its worker's lease."""
+    """Return a job like `get_job`, with its first steps and the expiry of its worker's lease."""
 
     async def work(tx: Tx) -> JobDetail:
         job = require_tenant(await tx.get([job_id]), job_id, tenant)
         running = job.status is Status.RUNNING and job.worker is not None
         lease = await tx.lease_until(job.worker) if running and job.worker is not None else None
-        return JobDetail(job, await tx.steps(job_id), lease)
+        return JobDetail(job, await read_steps(tx, job_id), lease)
 
     return await store.read(work)
+
+
+async def list_steps(store: Store, job_id: JobId, *, tenant: str | None, after: str) -> SizedPage[Step]:
+    """Return the recorded steps whose keys follow `after`, by key; raises `NotFound`."""
+
+    async def work(tx: Tx) -> SizedPage[Step]:
+        require_tenant(await tx.get([job_id]), job_id, tenant)
+        return await read_steps(tx, job_id, after)
+
+    return await store.read(work)
+
+
+async def read_steps(tx: Tx, job_id: JobId, after: str = "") -> SizedPage[Step]:
+    """Read a page of the steps of a job, by key.
+
+    Results of transactions are not shown, so they do not count for its size.
+    """
+
+    async def read(key: str, count: int) -> list[Step]:
+        return await tx.step_page(job_id, key, count)
+
+    def size(step: Step) -> int:
+        return _STEP_FIELDS_BYTES + (0 if step.result is None or step.is_transaction else len(step.result))
+
+    return await read_page(read, lambda step: step.key, size, after=after, limit=MAX_STEPS, read_size=_STEPS_READ_SIZE)
 
 
 async def list_jobs(store: Store, where: JobFilter, page: Page) -> SearchPage:
@@ -128,6 +158,10 @@ def fitting(jobs: Sequence[Job], max_bytes: int) -> int:
 
 _FIELDS_BYTES = 800
 """Size of the other fields of a job in a response."""
+
+
+_STEP_FIELDS_BYTES = 400
+"""Size of the key and the other fields of a step in a response."""
 
 
 def require_tenant(found: list[Job], job_id: JobId, tenant: str | None) -> Job:

@@ -47,6 +47,15 @@ SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_
        memory, drain_at, unresponsive_since, blocked_by
 FROM holdfast_workers ORDER BY started_at, id;
 
+-- name: worker_page
+-- Reads all workers, which are few, and sorts them; omits the job types, which may be long.
+SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, NULL, node,
+       memory, drain_at, unresponsive_since, blocked_by
+FROM holdfast_workers
+WHERE (started_at > :started_at OR (started_at = :started_at AND id > :worker))
+  AND (:all_tenants = 1 OR tenant IS NULL OR tenant = :tenant)
+ORDER BY started_at, id LIMIT :limit;
+
 -- name: departing_worker
 -- Uses the primary key.
 SELECT id, name, host, queues, types, tenant, CASE WHEN renewed_at > started_at THEN renewed_at ELSE started_at END

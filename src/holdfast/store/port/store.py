@@ -189,6 +189,9 @@ class StepRepository(Protocol):
     async def steps(self, job_id: JobId) -> list[Step]:
         """Return the steps of a job, oldest first."""
 
+    async def step_page(self, job_id: JobId, after: str, limit: int) -> list[Step]:
+        """Return steps of a job by key, those that follow `after`."""
+
     async def record_step(self, held: HeldJob, step: Step) -> bool:
         """Record a step as started or done; return False if the holder has lost the job.
 

@@ -65,6 +65,12 @@ class WorkerRepository(Protocol):
     async def workers(self) -> list[WorkerRow]:
         """Return the registered workers, oldest first."""
 
+    async def worker_page(self, tenant: str | None, after: tuple[Instant, int], limit: int) -> list[WorkerRow]:
+        """Return workers that a tenant sees (None: all), oldest first, without their job types.
+
+        The page starts after this start time and worker id.
+        """
+
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
         """Return workers that left or were lost in the last day, latest first.
 

@@ -257,10 +257,6 @@ class SqlLimits(StatementRunner, LimitRepository):
     def _identity(self, name: LimitName) -> dict[str, Any]:
         return {"kind": int(name.kind), "tenant": name.tenant, "name": self.key_text(name.name)}
 
-    def key_text(self, key: str) -> Any:
-        """Return a name in the type that this database compares."""
-        return key
-
 
 def is_limited(transition: Transition) -> bool:
     """Return True if a limit counts the job, so that the transition must update it."""

@@ -31,3 +31,7 @@ class StatementRunner(ABC):
     async def now(self) -> Instant:
         """Return the database clock."""
         return Instant((await self.rows("now"))[0][0])
+
+    def key_text(self, key: str) -> Any:
+        """Return a name in the type that this database compares."""
+        return key

@@ -17,6 +17,10 @@ class SqlSteps(StatementRunner, StepRepository):
         found = [step_of(row) for row in await self.rows("steps", id=job_id)]
         return sorted(found, key=lambda step: (step.recorded_at, step.key))
 
+    async def step_page(self, job_id: JobId, after: str, limit: int) -> list[Step]:
+        rows = await self.rows("step_page", id=job_id, after=self.key_text(after), limit=limit)
+        return [step_of(row) for row in rows]
+
     async def save_progress(self, held: HeldJob, progress: bytes) -> bool:
         return await self.count("save_progress", progress=progress, **held._asdict()) == 1
 

@@ -108,5 +108,16 @@ class SqlWorkers(StatementRunner, WorkerRepository):
     async def departed(self, limit: int) -> list[tuple[WorkerInfo, Instant]]:
         return [departed_of(row) for row in await self.rows("departed", limit=limit)]
 
+    async def worker_page(self, tenant: str | None, after: tuple[Instant, int], limit: int) -> list[WorkerRow]:
+        rows = await self.rows(
+            "worker_page",
+            started_at=after[0],
+            worker=after[1],
+            all_tenants=int(tenant is None),
+            tenant=tenant or "",
+            limit=limit,
+        )
+        return [worker_of(row) for row in rows]
+
     async def workers(self) -> list[WorkerRow]:
         return [worker_of(row) for row in await self.rows("workers")]

@@ -2,6 +2,11 @@
 -- Uses the primary key.
 SELECT name, state, result, fence, recorded_at FROM holdfast_steps WHERE job_id = :id;
 
+-- name: step_page
+-- Uses the primary key.
+SELECT name, state, result, fence, recorded_at FROM holdfast_steps
+WHERE job_id = :id AND name > :after ORDER BY name LIMIT :limit;
+
 -- name: lock_held
 -- Uses holdfast_live_id. Holds the lock until the end of the transaction, so that the job cannot be taken away.
 SELECT id FROM holdfast_live FORCE INDEX (holdfast_live_id)
