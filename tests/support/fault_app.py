@@ -17,9 +17,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast import Context, Discard, Holdfast, Retry, Snooze, SyncContext
+from holdfast.store.mysql import session as mysql_session
+from holdfast.store.postgres import session as postgres_session
 from tests.support.ledger import Ledger
 
 app = Holdfast()
+
+if _idle := os.environ.get("FAULT_APP_IDLE_TIMEOUT_S"):
+    postgres_session.IDLE_TIMEOUT = f"{_idle}s"
+    mysql_session._SET_IDLE_TIMEOUT = f"SET SESSION wait_timeout = {_idle}"
 
 _TASKS: list[asyncio.Task[None]] = []
 _LIBC = ctypes.PyDLL(None)  # calls through PyDLL keep the interpreter's lock
@@ -257,4 +263,16 @@ async def effect(key: str, sql: str, args: list[str], sleep: float = 0.0, *, ctx
         _note("stopped", ctx, key)
         raise
     _note("end", ctx, key)
+    return key
+
+
+@app.job
+async def transaction(key: str, *, ctx: Context) -> str:
+    """Begin a transaction in the engine's database, which locks the job, and stay in it until the test says so."""
+    _note("start", ctx, key)
+    async with ctx.transaction() as tx:
+        await tx.execute("SELECT 1")
+        _note("in transaction", ctx, key)
+        while not _may_continue(math.inf, key, held=True):
+            await asyncio.sleep(0.05)
     return key
