@@ -1,4 +1,4 @@
-"""Plugins that every test uses: databases and servers, `--fast`, and the fixture `scene`."""
+"""Plugins that every test uses: databases and servers, `--fast`, and the fixtures of fault tests."""
 
 import pytest
 
@@ -9,4 +9,5 @@ pytest_plugins = [
     "tests.support.fast",
     "tests.support.fault_env",
     "tests.support.isolated_tests",
+    "tests.support.private_server_fixture",
 ]

@@ -190,13 +190,11 @@ class TestConcurrency:
         async def work(n: int) -> None:
             nonlocal running, peak
             claims = await claims_on(store)
-            idle = 0
-            while idle < 50:
+            while await store.read(lambda tx: tx.counts(JobFilter())):
                 jobs = await claims.claim(3)
                 running += len(jobs)
                 peak = max(peak, running)
-                idle = 0 if jobs else idle + 1
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.002)  # the run time of jobs, during which other workers claim
                 for job in jobs:
                     running -= 1  # before the report: a worker that sees the free slot must not see the job running
                     await report(store, job, DONE if (job.fence + n) % 3 else Interrupted())
@@ -448,28 +446,29 @@ class TestKeys:
     async def test_a_key_runs_one_job_at_a_time_under_concurrent_submissions_and_claims(self, store: Store) -> None:
         """Concurrent submissions, claims and reports of one key."""
         running: Counter[str] = Counter()
+        submitting = 4
 
         async def submit(n: int) -> None:
+            nonlocal submitting
             for _ in range(6):
                 await put(store, a_job(concurrency_key=f"k{n % 2}"))
+            submitting -= 1
 
         async def work() -> None:
             claims = await claims_on(store)
-            idle = 0
-            while idle < 40:
+            while submitting or await store.read(lambda tx: tx.counts(JobFilter())):
                 claims.on_ready([])
                 jobs = await claims.claim(5)
-                idle = 0 if jobs else idle + 1
                 for job in jobs:
                     assert job.concurrency_key is not None
                     running[job.concurrency_key] += 1
                     assert running[job.concurrency_key] == 1
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(0.002)  # the run time of jobs, during which other workers claim
                 for job in jobs:
                     running[str(job.concurrency_key)] -= 1
                     await report(store, job, DONE)
 
-        await asyncio.gather(*[submit(n) for n in range(4)], *[work() for _ in range(3)])
+        await asyncio.gather(*[submit(n) for n in range(submitting)], *[work() for _ in range(3)])
         assert await store.read(lambda tx: tx.counts(JobFilter())) == []
 
 

@@ -495,16 +495,19 @@ async def test_a_subscriber_behind_a_pooler_finds_work_by_polling(store, other):
     """P37: a pooler does not forward notifications, so the store does not rely on them."""
     subscription = store.listen(["mail"])
     worker = await enter(store)
+    waits = asyncio.Event()
 
     async def wait_for_one():
         while not (held := await take(store, worker)):
+            waits.set()
             await subscription.wait(600)
         return held[0].id
 
     for _ in range(3):
+        waits.clear()
         async with asyncio.timeout(TIMEOUT_S), asyncio.TaskGroup() as group:
             found = group.create_task(wait_for_one())
-            await asyncio.sleep(0.1)
+            await waits.wait()
             job = a_job()
             await put(other, job)
         assert found.result() == job.id
@@ -559,14 +562,14 @@ class Load:
                 return await attempt()
             except Unavailable:
                 self.faults += 1
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.05)  # pause of a client before it tries again
 
     async def submit(self, node, name, batches):
         for number in range(batches):
             keys = [f"{name}-{number}-{each}" for each in range(10)]
             answers = await self.insist(partial(self._put, node, keys))
             self.accepted.extend(answer.id for answer in answers)
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the submission rate
 
     async def _put(self, node, keys):
         return await put(node, *(a_job(idempotency_key=key, max_attempts=50) for key in keys))
@@ -581,7 +584,7 @@ class Load:
         while not self.over.is_set() and await node.single(lambda tx: tx.renew(worker, seconds(1))):
             held = await take(node, worker, share(max_jobs=10))
             self.settled.update(await report(node, held) if held else ())
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # the interval at which a worker polls
 
     async def run_maintenance(self):
         while not self.over.is_set():
@@ -589,7 +592,7 @@ class Load:
             counts = await self.insist(lambda: self.nodes[0].read(lambda tx: tx.counts(JobFilter())))
             if len(self.accepted) == self.jobs and not counts:
                 self.over.set()
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the interval of maintenance
 
     async def run(self, meanwhile):
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
@@ -613,14 +616,22 @@ async def test_a_pooler_restart_under_load_causes_no_loss_and_no_duplicates(run,
         nodes = [await open_store(url) for _ in range(2)]
 
         async def restart():
-            for _ in range(3):
-                await asyncio.sleep(0.5)
+            for outage in range(3):
+                # A part of the jobs before each outage, and the rest after it.
+                await eventually(lambda jobs=300 * (outage + 1): has_settled(jobs))
+                faults = load.faults
                 await asyncio.to_thread(keeper.stop, "pgbouncer")
-                await asyncio.sleep(0.2)
+                await eventually(lambda faults=faults: has_failed(faults))
                 await asyncio.to_thread(keeper.start, "pgbouncer")
 
+        async def has_settled(jobs):
+            return len(load.settled) >= jobs
+
+        async def has_failed(faults):
+            return load.faults > faults
+
+        load = Load(nodes, jobs=2_000)
         try:
-            load = Load(nodes, jobs=2_000)
             await load.run(meanwhile=restart)
         finally:
             await asyncio.gather(*(node.aclose() for node in nodes))

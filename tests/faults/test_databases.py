@@ -23,31 +23,16 @@ from tests.support.clock import Console, dialect_of
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
 from tests.support.lossy_proxy import lossy_proxy
-from tests.support.outages import Client, all_ended, check_all, outages
+from tests.support.outages import Client, all_ended, check_all
 from tests.support.proxy import proxied
 
-SERVERS = ("postgres", "mysql")
 SOON = RetryRule(base=Duration(50_000), cap=Duration(200_000), jitter=0.5)
 _number = itertools.count()
 
 
-def pytest_generate_tests(metafunc):
-    if "server" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--db") or SERVERS
-        metafunc.parametrize("server", [name for name in SERVERS if name in chosen], indirect=True, scope="module")
-
-
-@pytest.fixture(scope="module")
-def server(request):
-    with outages(request.param) as made:
-        if isinstance(made, str):
-            pytest.skip(made)
-        yield made
-
-
 @pytest.fixture
-async def url(server):
-    return await server.new_database()
+async def url(private_server):
+    return await private_server.new_database()
 
 
 @pytest.fixture
@@ -121,7 +106,7 @@ async def started_more(ledger, more):
 
 
 @pytest.mark.parametrize("ends", [("crash", 0.0, 3.0), ("shut_down", 3.0)], ids=["crash", "shut down"])
-async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engine, ledger, start, ends):
+async def test_jobs_in_every_state_survive_the_end_of_the_database(private_server, engine, ledger, start, ends):
     """F08, F09, P14, S1–S8, L3: unavailable for less and for more than a lease, while clients keep submitting."""
     workers = [start(processes=1), start(processes=1)]
     await at_work(engine, *workers)
@@ -133,9 +118,9 @@ async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engin
     end, *lengths = ends
     for away in lengths:
         await started_more(ledger, 20)
-        getattr(server, end)()
+        getattr(private_server, end)()
         await asyncio.sleep(away)  # the length of the fault
-        server.start()
+        private_server.start()
     await started_more(ledger, 20)
     stop.set()
     await submitting
@@ -145,7 +130,9 @@ async def test_jobs_in_every_state_survive_the_end_of_the_database(server, engin
     assert all(node.alive() for node in workers)
 
 
-async def test_nothing_is_lost_when_all_processes_of_a_machine_are_killed_at_once(server, engine, ledger, start):
+async def test_nothing_is_lost_when_all_processes_of_a_machine_are_killed_at_once(
+    private_server, engine, ledger, start
+):
     """F44: the database and all nodes are killed together while clients submit, and started again."""
     workers = [start(processes=1), start(processes=1)]
     await at_work(engine, *workers)
@@ -157,8 +144,8 @@ async def test_nothing_is_lost_when_all_processes_of_a_machine_are_killed_at_onc
     await started_more(ledger, 20)
     for node in workers:
         node.signal_all(SIGKILL)
-    server.crash()
-    server.start()
+    private_server.crash()
+    private_server.start()
     for _ in workers:
         start(processes=1)
     await started_more(ledger, 20)
@@ -168,7 +155,9 @@ async def test_nothing_is_lost_when_all_processes_of_a_machine_are_killed_at_onc
     await check_all(engine, client.accepted.values(), ledger)
 
 
-async def test_all_workers_claim_again_after_repeated_resets_of_every_connection(server, url, engine, ledger, start):
+async def test_all_workers_claim_again_after_repeated_resets_of_every_connection(
+    private_server, url, engine, ledger, start
+):
     """P05, F09, L3: twenty times, as soon as a worker is back; no job is lost and every worker claims again."""
     workers = [start(processes=2), start()]
     await at_work(engine, *workers)
@@ -178,7 +167,7 @@ async def test_all_workers_claim_again_after_repeated_resets_of_every_connection
     await started_more(ledger, 10)
     cut = 0
     for one_in in [1, 2] * 10:
-        cut += await eventually(partial(server.reset, url, one_in=one_in))
+        cut += await eventually(partial(private_server.reset, url, one_in=one_in))
     assert cut >= 20
     before = {entry.job for entry in ledger.entries("start")}
     children = {child for node in workers for child in node.children()}

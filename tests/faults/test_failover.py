@@ -1,7 +1,6 @@
 """F14: a failover to a server that lacks the latest writes, as of an asynchronous standby."""
 
 import msgspec
-import pytest
 
 from holdfast.compose import open_engine
 from holdfast.config import Settings
@@ -12,29 +11,14 @@ from holdfast.policy.lifecycle import attempt_log
 from tests.support import nodes
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
-from tests.support.outages import Client, all_ended, outages
+from tests.support.outages import Client, all_ended
 
-SERVERS = ("postgres", "mysql")
 JOBS = 5
 
 
-def pytest_generate_tests(metafunc):
-    if "server" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--db") or SERVERS
-        metafunc.parametrize("server", [name for name in SERVERS if name in chosen], indirect=True, scope="module")
-
-
-@pytest.fixture(scope="module")
-def server(request):
-    with outages(request.param) as made:
-        if isinstance(made, str):
-            pytest.skip(made)
-        yield made
-
-
-async def test_jobs_whose_outcomes_a_failover_lost_run_again(server, tmp_path):
+async def test_jobs_whose_outcomes_a_failover_lost_run_again(private_server, tmp_path):
     """S3, L3: the new primary believes that a live worker runs them; the worker finds out and has them repeated."""
-    url = await server.new_database()
+    url = await private_server.new_database()
     ledger = Ledger(tmp_path / "ledger.db").create()
     engine = await open_engine(msgspec.structs.replace(Settings(), database_url=url))
     client = Client(engine)
@@ -46,9 +30,9 @@ async def test_jobs_whose_outcomes_a_failover_lost_run_again(server, tmp_path):
                 await client.submit(JobSpec("sink", payload, idempotency_key=key, max_attempts=3))
             await eventually(lambda: has_started(ledger, JOBS))
 
-            server.shut_down()
-            standby = server.copy_data(tmp_path / "standby")
-            server.start()
+            private_server.shut_down()
+            standby = private_server.copy_data(tmp_path / "standby")
+            private_server.start()
             for number in range(JOBS):
                 ledger.write("go", job="", key=f"job-{number}", attempt=0, fence=0, pid=0)
             await all_ended(engine, client.accepted.values())
@@ -57,9 +41,9 @@ async def test_jobs_whose_outcomes_a_failover_lost_run_again(server, tmp_path):
                 await engine.jobs.submit(JobSpec("sink", {"key": f"later-{number}", "sleep": 600}))
             await eventually(lambda: has_started(ledger, 2 * JOBS))
 
-            server.crash()
-            server.restore_data(standby)
-            server.start()
+            private_server.crash()
+            private_server.restore_data(standby)
+            private_server.start()
             await all_ended(engine, client.accepted.values())
             assert node.alive()
             jobs = await eventually(lambda: read_jobs(engine, client))

@@ -15,31 +15,16 @@ from tests.support import nodes
 from tests.support.builders import a_job, enter, hold, put
 from tests.support.eventually import eventually
 from tests.support.ledger import Ledger
-from tests.support.outages import Client, all_ended, check_all, outages
+from tests.support.outages import Client, all_ended, check_all
 
-SERVERS = ("postgres", "mysql")
 _SESSIONS = 4
 
 
-def pytest_generate_tests(metafunc):
-    if "server" in metafunc.fixturenames:
-        chosen = metafunc.config.getoption("--db") or SERVERS
-        metafunc.parametrize("server", [name for name in SERVERS if name in chosen], indirect=True, scope="module")
-
-
-@pytest.fixture(scope="module")
-def server(request):
-    with outages(request.param) as made:
-        if isinstance(made, str):
-            pytest.skip(made)
-        yield made
-
-
 @pytest.fixture
-async def url(server):
-    url = await server.new_database()
+async def url(private_server):
+    url = await private_server.new_database()
     yield url
-    await server.set_read_only(url, False)
+    await private_server.set_read_only(url, False)
 
 
 async def read_at_once(store):
@@ -55,15 +40,15 @@ async def read_at_once(store):
             group.create_task(store.read(read))
 
 
-async def test_a_store_writes_again_after_its_database_was_read_only(server, url):
+async def test_a_store_writes_again_after_its_database_was_read_only(private_server, url):
     store = await open_store(url, pool_size=_SESSIONS)
     try:
         await put(store, a_job())
-        await server.set_read_only(url, True)
-        await server.reset(url)
+        await private_server.set_read_only(url, True)
+        await private_server.reset(url)
         await eventually(lambda: raises_read_only(store))
         await read_at_once(store)
-        await server.set_read_only(url, False)
+        await private_server.set_read_only(url, False)
         for _ in range(_SESSIONS + 1):
             await put(store, a_job())
     finally:
@@ -78,7 +63,7 @@ async def raises_read_only(store):
     return False
 
 
-async def test_the_transaction_of_a_handler_reports_a_read_only_database_as_unavailable(server, url):
+async def test_the_transaction_of_a_handler_reports_a_read_only_database_as_unavailable(private_server, url):
     store = await open_store(url)
     try:
         worker = await enter(store, lease=seconds(600))
@@ -86,8 +71,8 @@ async def test_the_transaction_of_a_handler_reports_a_read_only_database_as_unav
         held = HeldJob(job.id, job.fence, worker)
         async with store.session(held, "first") as session:
             await session.fetch("SELECT 1")
-        await server.set_read_only(url, True)
-        await server.reset(url)
+        await private_server.set_read_only(url, True)
+        await private_server.reset(url)
 
         async def open_session(key):
             async with store.session(held, key) as session:
@@ -101,7 +86,7 @@ async def test_the_transaction_of_a_handler_reports_a_read_only_database_as_unav
             return False
 
         await eventually(is_read_only)
-        await server.set_read_only(url, False)
+        await private_server.set_read_only(url, False)
         await open_session("third")
     finally:
         await store.aclose()
@@ -112,29 +97,29 @@ async def findings(url):
     return {finding.check: finding async for finding in check_database(settings, patience=60)}
 
 
-async def test_doctor_names_the_setting_that_makes_a_database_read_only(server, url):
+async def test_doctor_names_the_setting_that_makes_a_database_read_only(private_server, url):
     assert (await findings(url))["writes"].level == "ok"
-    await server.set_read_only(url, True)
+    await private_server.set_read_only(url, True)
     finding = (await findings(url))["writes"]
-    await server.set_read_only(url, False)
+    await private_server.set_read_only(url, False)
     assert finding.level == "wrong"
     assert "read_only" in finding.text
     assert "read_only = off" in finding.fix.lower()
 
 
-async def test_doctor_reports_a_standby(server, url):
-    if server.dialect != "postgres":
+async def test_doctor_reports_a_standby(private_server, url):
+    if private_server.dialect != "postgres":
         pytest.skip("the test has no replica of MySQL")
-    server.become_standby()
+    private_server.become_standby()
     finding = (await findings(url))["writes"]
-    await server.promote()
+    await private_server.promote()
     assert finding.level == "wrong"
     assert "standby" in finding.text
     assert "PRIMARY" in finding.fix
     assert (await findings(url))["writes"].level == "ok"
 
 
-async def test_workers_claim_again_after_the_database_was_read_only(server, url, tmp_path):
+async def test_workers_claim_again_after_the_database_was_read_only(private_server, url, tmp_path):
     """L3: for longer than a lease; no process is restarted by hand, and no job is lost."""
     ledger = Ledger(tmp_path / "ledger.db").create()
     engine = await open_engine(msgspec.structs.replace(Settings(), database_url=url))
@@ -143,8 +128,8 @@ async def test_workers_claim_again_after_the_database_was_read_only(server, url,
         with nodes.node(url, tmp_path, ledger=ledger.path, queues="default:4", lease=2.0) as node:
             await client.submit(JobSpec("sink", {"key": "before"}, idempotency_key="before", max_attempts=9))
             await all_ended(engine, client.accepted.values())
-            await server.set_read_only(url, True)
-            await server.reset(url)
+            await private_server.set_read_only(url, True)
+            await private_server.reset(url)
 
             async def leases_are_over():
                 now = await engine.store.read(lambda tx: tx.now())
@@ -152,7 +137,7 @@ async def test_workers_claim_again_after_the_database_was_read_only(server, url,
 
             await eventually(leases_are_over)
             await eventually(lambda: raises_read_only(engine.store))
-            await server.set_read_only(url, False)
+            await private_server.set_read_only(url, False)
             for number in range(20):
                 key = f"after-{number}"
                 await client.submit(JobSpec("sink", {"key": key}, idempotency_key=key, max_attempts=9))

@@ -13,7 +13,6 @@ from holdfast.config import Settings
 from holdfast.model.job import JobFilter, Page
 from tests.support.eventually import eventually
 from tests.support.long import LONG
-from tests.support.outages import outages
 from tests.support.services import Service
 
 KILLS = 200 if LONG else 6
@@ -91,43 +90,36 @@ async def _true(fact):
     return fact
 
 
-@pytest.mark.parametrize("server", ["postgres", "mysql"])
-async def test_callers_get_retry_after_during_an_outage_and_succeed_afterwards(server, request):
+async def test_callers_get_retry_after_during_an_outage_and_succeed_afterwards(private_server):
     """F09: 503 with Retry-After and no other error; the node recovers without a restart."""
-    chosen = request.config.getoption("--db")
-    if chosen and server not in chosen:
-        pytest.skip(f"--db {chosen}")
-    with outages(server) as database:
-        if isinstance(database, str):
-            pytest.skip(database)
-        url = await database.new_database()
-        settings = Settings(database_url=url, admin_key=KEY)
-        engine = await open_engine(settings)
-        transport = httpx2.ASGITransport(build_api(settings, engine))
-        headers = {"authorization": f"Bearer {KEY}"}
-        async with httpx2.AsyncClient(base_url="http://node", headers=headers, transport=transport) as http:
-            assert (await http.post("/v1/jobs", json={"type": "before"})).status_code == 201
-            database.crash()
-            for method, path, body in (
-                ("POST", "/v1/jobs", {"type": "lost"}),
-                ("POST", "/v1/jobs/batch", {"jobs": [{"type": "lost"}]}),
-                ("GET", "/v1/jobs", None),
-                ("GET", "/readyz", None),
-                ("GET", "/v1/keys", None),
-                ("GET", "/metrics", None),
-            ):
-                response = await http.request(method, path, json=body)
-                assert (response.status_code, path) == (503, path), response.text
-                assert int(response.headers["retry-after"]) >= 1
-                assert url.partition("@")[2] not in response.text
-            assert (await http.get("/healthz")).status_code == 200
-            database.start()
+    url = await private_server.new_database()
+    settings = Settings(database_url=url, admin_key=KEY)
+    engine = await open_engine(settings)
+    transport = httpx2.ASGITransport(build_api(settings, engine))
+    headers = {"authorization": f"Bearer {KEY}"}
+    async with httpx2.AsyncClient(base_url="http://node", headers=headers, transport=transport) as http:
+        assert (await http.post("/v1/jobs", json={"type": "before"})).status_code == 201
+        private_server.crash()
+        for method, path, body in (
+            ("POST", "/v1/jobs", {"type": "lost"}),
+            ("POST", "/v1/jobs/batch", {"jobs": [{"type": "lost"}]}),
+            ("GET", "/v1/jobs", None),
+            ("GET", "/readyz", None),
+            ("GET", "/v1/keys", None),
+            ("GET", "/metrics", None),
+        ):
+            response = await http.request(method, path, json=body)
+            assert (response.status_code, path) == (503, path), response.text
+            assert int(response.headers["retry-after"]) >= 1
+            assert url.partition("@")[2] not in response.text
+        assert (await http.get("/healthz")).status_code == 200
+        private_server.start()
 
-            async def back():
-                return (await http.post("/v1/jobs", json={"type": "after"})).status_code == 201
+        async def back():
+            return (await http.post("/v1/jobs", json={"type": "after"})).status_code == 201
 
-            await eventually(back, within=5)
-            assert (await http.get("/readyz")).json()["ready"] is True
-            found = [job["type"] for job in (await http.get("/v1/jobs")).json()["items"]]
-            assert "lost" not in found
-        await engine.aclose()
+        await eventually(back, within=5)
+        assert (await http.get("/readyz")).json()["ready"] is True
+        found = [job["type"] for job in (await http.get("/v1/jobs")).json()["items"]]
+        assert "lost" not in found
+    await engine.aclose()
