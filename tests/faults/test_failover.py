@@ -40,6 +40,8 @@ async def test_jobs_whose_outcomes_a_failover_lost_run_again(private_server, tmp
             for number in range(JOBS):
                 await engine.jobs.submit(JobSpec("sink", {"key": f"later-{number}", "sleep": 600}))
             await eventually(lambda: has_started(ledger, 2 * JOBS))
+            # The worker repeats a report whose response the crash cuts off, and then no outcome is lost.
+            await eventually(lambda: private_server.is_idle(url))
 
             private_server.crash()
             private_server.restore_data(standby)

@@ -37,6 +37,7 @@ _OTHERS = {
     "postgres": "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()",
     "mysql": "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()",
 }
+_BUSY = {"postgres": " AND state <> 'idle'", "mysql": " AND command <> 'Sleep'"}
 _KILL = {"postgres": "SELECT pg_terminate_backend({})", "mysql": "KILL {}"}
 
 
@@ -132,6 +133,11 @@ class Outages:
                 with suppress(Exception):  # already closed
                     await console.run(_KILL[self.dialect].format(session))
         return len(sessions[::one_in])
+
+    async def is_idle(self, url: str) -> bool:
+        """Tell if the server has sent the response to every statement of the database's other sessions."""
+        async with Console(url) as console:
+            return not await console.run(_OTHERS[self.dialect] + _BUSY[self.dialect])
 
 
 def _copy(source: Path, target: Path) -> None:

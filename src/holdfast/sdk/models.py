@@ -58,7 +58,7 @@ class JobDetail(Job, frozen=True):
     """Oldest first; only some if `truncated` says so."""
     lineage: Lineage
     truncated: list[Truncated] = field(default_factory=list)
-    """Lists that are not complete, because they are large; see the methods `attempts` and `steps`."""
+    """Lists that are too large to be complete; see `client.attempts` and `client.steps`."""
 
 
 class Receipt(ReceiptFields[datetime], frozen=True):
