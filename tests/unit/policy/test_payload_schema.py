@@ -1,5 +1,6 @@
 """Payloads are checked against the schema of their type, within a bounded number of steps."""
 
+import sys
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -108,6 +109,50 @@ def test_a_hostile_schema_has_a_bounded_cost():
     assert looping.fault({}) is None
     assert compile_schema('{"items":{"type":"integer"}}').fault([1] * (MAX_STEPS + 1) + ["x"]) is None
     assert compile_schema('{"pattern":"(a+)+$"}').fault("a" * 50 + "b") is None
+
+
+def count_calls(function, *args):
+    """Return the number of Python function calls and generator steps, which does not depend on the machine."""
+    calls = 0
+
+    def profile(_frame, event, _arg):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        function(*args)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+DEEP: Any = {}
+for _ in range(30):
+    DEEP = {"x": DEEP}
+
+
+@pytest.mark.parametrize(
+    "schema, payload",
+    [
+        ({"items": {"enum": [f"v{n}" for n in range(1_500)]}}, ["v1499"] * 9_000),
+        ({"items": {"enum": [{"a": n} for n in range(1_200)]}}, [{"a": 1_199}] * 9_000),
+        ({"items": {"anyOf": [{"const": n} for n in range(900)]}}, [899] * 5_000),
+        ({"allOf": [{"anyOf": [{"properties": {"x": {"$ref": "#"}}}] * 2}, {"const": 1}]}, DEEP),
+    ],
+)
+def test_a_schema_that_is_made_to_be_expensive_takes_a_bounded_number_of_calls(schema, payload):
+    """F35: a check runs on the event loop of the node, which other tenants use too."""
+    check = compile_schema(msgspec.json.encode(schema).decode())
+    assert count_calls(check.fault, payload) < 5 * MAX_STEPS
+
+
+def test_an_enumeration_distinguishes_booleans_from_numbers_and_compares_objects():
+    check = compile_schema('{"enum":[1,"a",null,{"a":[1]}]}')
+    assert [check.fault(value) is None for value in (1, 1.0, "a", {"a": [1]})] == [True] * 4
+    assert {check.fault(value).problem for value in (True, "b", {"a": [2]}, [])} == {
+        'it must be one of 1, "a", null, {"a":[1]}'
+    }
 
 
 @pytest.mark.parametrize(
