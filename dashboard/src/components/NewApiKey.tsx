@@ -1,9 +1,11 @@
 /** Creates an API key and shows it once. */
 import { Button, Checkbox, Modal, Select, TextInput } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call, Problem } from "../api/client";
+import { meQuery } from "../api/queries";
 import type { NewKeyRequest } from "../api/types.gen";
+import { isAdmin } from "../lib/scopes";
 import { CopyButton } from "./CopyButton";
 import { ErrorBox } from "./Feedback";
 
@@ -16,10 +18,14 @@ const SCOPES: Record<Scope, string> = {
   metrics: "read /metrics, which covers all tenants",
   admin: "everything, for all tenants",
 };
+/** Scopes that an administrator of one tenant can grant. */
+const TENANT_SCOPES: Partial<Record<Scope, string>> = { read: SCOPES.read, submit: SCOPES.submit, cancel: SCOPES.cancel, worker: SCOPES.worker, admin: "everything of this tenant, including its API keys" };
 const EXPIRY_OPTIONS: Record<string, string | null> = { "never": null, "in a day": "1d", "in 30 days": "30d", "in 90 days": "90d", "in a year": "365d" };
 
 export function NewApiKey({ onClose }: { onClose: () => void }) {
   const queries = useQueryClient();
+  const installation = isAdmin(useQuery(meQuery).data);
+  const grantable = installation ? SCOPES : TENANT_SCOPES;
   const [name, setName] = useState("");
   const [tenant, setTenant] = useState("");
   const [scopes, setScopes] = useState<readonly Scope[]>(["read"]);
@@ -62,15 +68,15 @@ export function NewApiKey({ onClose }: { onClose: () => void }) {
         }}
       >
         <TextInput label="Name" description="What the key is used for. Shown with every change made with it." value={name} error={errorOf("name")} onChange={(event) => setName(event.currentTarget.value)} data-autofocus />
-        <TextInput label="Tenant" description="Tenant whose jobs the key can access. Leave empty for the default tenant." value={tenant} error={errorOf("tenant")} onChange={(event) => setTenant(event.currentTarget.value)} />
+        {installation && <TextInput label="Tenant" description="Tenant whose jobs the key can access. Leave empty for the default tenant." value={tenant} error={errorOf("tenant")} onChange={(event) => setTenant(event.currentTarget.value)} />}
         <fieldset className="scopes">
           <legend>Scopes</legend>
-          {(Object.keys(SCOPES) as Scope[]).map((scope) => (
+          {(Object.keys(grantable) as Scope[]).map((scope) => (
             <Checkbox
               key={scope}
               label={
                 <>
-                  <strong>{scope}</strong> <span className="soft">{SCOPES[scope]}</span>
+                  <strong>{scope}</strong> <span className="soft">{grantable[scope]}</span>
                 </>
               }
               checked={scopes.includes(scope)}

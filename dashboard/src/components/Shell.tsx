@@ -5,7 +5,7 @@ import { Link, Outlet, useNavigate, useRouterState } from "@tanstack/react-route
 import { useCallback, useEffect, useRef, useState } from "react";
 import { meQuery } from "../api/queries";
 import * as session from "../api/session";
-import { isAdmin } from "../lib/scopes";
+import { isAdmin, isTenantAdmin } from "../lib/scopes";
 import { PAGES } from "../pages";
 import { Icon, Logo } from "./Icon";
 import { LiveIndicator } from "./LiveIndicator";
@@ -19,6 +19,7 @@ export function Shell() {
   const navigate = useNavigate();
   const toggleScheme = useToggleScheme();
   const admin = isAdmin(me.data);
+  const tenantAdmin = isTenantAdmin(me.data);
   const currentPage = PAGES.find((page) => (page.path === "/" ? path === "/" : path.startsWith(page.path)));
 
   useEffect(() => {
@@ -51,7 +52,7 @@ export function Shell() {
           holdfast
         </Link>
         <nav className="nav" aria-label="Pages">
-          {PAGES.filter((page) => admin || !page.admin).map((page) => (
+          {PAGES.filter((page) => tenantAdmin || !page.admin).map((page) => (
             <Link key={page.path} to={page.path} aria-current={currentPage === page ? "page" : undefined}>
               <Icon name={page.icon} />
               {page.name}
@@ -64,7 +65,7 @@ export function Shell() {
               <div className="soft">Signed in as</div>
               <strong>{me.data.name}</strong>
               <div className="soft">
-                {admin ? "administrator" : `${me.data.tenant}: ${me.data.scopes.join(", ")}`}
+                {admin ? "administrator" : tenantAdmin ? `administrator of ${me.data.tenant}` : `${me.data.tenant}: ${me.data.scopes.join(", ")}`}
               </div>
             </div>
           )}

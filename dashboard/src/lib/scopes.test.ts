@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isAdmin } from "./scopes";
+import { isAdmin, isTenantAdmin } from "./scopes";
 
 test.each([
   [undefined, false],
@@ -8,4 +8,13 @@ test.each([
   [{ tenant: "acme", scopes: ["admin"] }, false],
 ] as const)("only an admin of the default tenant administers the installation: %j", (me, admin) => {
   expect(isAdmin(me && { ...me, scopes: [...me.scopes] })).toBe(admin);
+});
+
+test.each([
+  [undefined, false],
+  [{ tenant: "default", scopes: ["admin"] }, true],
+  [{ tenant: "acme", scopes: ["admin"] }, true],
+  [{ tenant: "acme", scopes: ["read", "cancel"] }, false],
+] as const)("an admin of any tenant administers that tenant: %j", (me, admin) => {
+  expect(isTenantAdmin(me && { ...me, scopes: [...me.scopes] })).toBe(admin);
 });

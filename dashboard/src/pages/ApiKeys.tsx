@@ -4,6 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useState } from "react";
 import { call } from "../api/client";
 import { apiKeysQuery } from "../api/adminQueries";
+import { meQuery } from "../api/queries";
 import type { KeyOut } from "../api/types.gen";
 import { type Column, DataTable } from "../components/DataTable";
 import { FormModal } from "../components/FormModal";
@@ -12,6 +13,7 @@ import { QueryView, Card, Empty } from "../components/Feedback";
 import { Time, useNow } from "../components/Time";
 import { formatCount } from "../lib/format";
 import { type ApiKeyState, apiKeyState } from "../lib/apiKeyState";
+import { isAdmin } from "../lib/scopes";
 
 const NewApiKey = lazy(() => import("../components/NewApiKey").then((module) => ({ default: module.NewApiKey })));
 
@@ -19,6 +21,7 @@ const TONES: Record<ApiKeyState, string> = { active: "good", "expires soon": "wa
 
 export function ApiKeys() {
   const keys = useQuery(apiKeysQuery);
+  const installation = isAdmin(useQuery(meQuery).data);
   const now = useNow();
   const [creating, setCreating] = useState(false);
   const [revoking, setRevoking] = useState<KeyOut>();
@@ -35,7 +38,7 @@ export function ApiKeys() {
         </>
       ),
     },
-    { id: "tenant", header: "Tenant", value: (key) => key.tenant, cell: (key) => <span className="cut">{key.tenant}</span> },
+    ...(installation ? [{ id: "tenant", header: "Tenant", value: (key) => key.tenant, cell: (key) => <span className="cut">{key.tenant}</span> } satisfies Column<KeyOut>] : []),
     {
       id: "scopes",
       header: "Scopes",

@@ -4,16 +4,17 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { lazy, Suspense, useRef, useState } from "react";
 import { fairnessQuery, pausesQuery, tenantLimitsQuery, tenantsQuery } from "../api/adminQueries";
-import { statsQuery } from "../api/queries";
+import { meQuery, statsQuery } from "../api/queries";
 import type { LimitOut, TenantOut, TenantShareOut } from "../api/types.gen";
 import { ToggleGroup } from "../components/ToggleGroup";
 import { type Column, DataTable } from "../components/DataTable";
 import { Icon } from "../components/Icon";
 import { PauseList, useResume } from "../components/PauseList";
 import { useHasBeenVisible } from "../components/Sparkline";
-import { QueryView, Card, Empty, ErrorBox } from "../components/Feedback";
+import { QueryView, Card, Empty, ErrorBox, Loading } from "../components/Feedback";
 import { formatCompact, formatCount, formatPercent, formatDuration } from "../lib/format";
 import { formatRateLimit } from "../lib/rates";
+import { isAdmin } from "../lib/scopes";
 import { tenantRows, type TenantRow } from "../lib/tenantRows";
 
 const PauseForm = lazy(() => import("../components/PauseAndLimitForms").then((module) => ({ default: module.PauseForm })));
@@ -23,6 +24,46 @@ const TenantForm = lazy(() => import("../components/TenantForm").then((module) =
 const WINDOWS = ["15m", "1h", "6h", "24h", "7d"] as const;
 
 export function Tenants() {
+  const me = useQuery(meQuery).data;
+  if (!me) return <Loading lines={6} />;
+  return isAdmin(me) ? <AllTenants /> : <OwnTenant name={me.tenant} />;
+}
+
+/** The tenant of an administrator of one tenant. Only administrators of the installation change quotas and limits. */
+function OwnTenant({ name }: { name: string }) {
+  const tenants = useQuery(tenantsQuery);
+  return (
+    <>
+      <h1 className="hidden-text">Tenants</h1>
+      <Card title={`Tenant ${name}`}>
+        <QueryView query={tenants} lines={3}>
+          {(list) => {
+            const tenant = list.items.find((other) => other.name === name);
+            return (
+              <div className="pad stack">
+                <dl className="facts">
+                  <dt>Weight</dt>
+                  <dd>{tenant?.weight ?? <Default />}</dd>
+                  <dt>Quotas</dt>
+                  <dd>
+                    <Quota tenant={tenant} />
+                  </dd>
+                  <dt>Waiting · running</dt>
+                  <dd>
+                    <Backlog tenant={name} />
+                  </dd>
+                </dl>
+                <p className="small soft">Administrators of the installation change the weight and the quotas. You manage the API keys of this tenant on the page API keys.</p>
+              </div>
+            );
+          }}
+        </QueryView>
+      </Card>
+    </>
+  );
+}
+
+function AllTenants() {
   const search = useSearch({ strict: false }) as Record<string, string>;
   const navigate = useNavigate();
   const window = WINDOWS.find((option) => option === search.window) ?? "15m";

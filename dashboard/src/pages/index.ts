@@ -7,7 +7,7 @@ export interface PageEntry {
   icon: IconName;
   /** Shortcut: `g` followed by this key. */
   key: string;
-  /** Visible to administrators only. */
+  /** Visible to administrators only, at least of their own tenant. */
   admin?: boolean;
 }
 

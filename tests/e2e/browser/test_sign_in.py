@@ -76,3 +76,29 @@ async def test_a_read_only_key_sees_its_tenant_and_no_actions(driver, system, qu
     await expect(page.get_by_role("alert")).to_contain_text("Permission denied")
     assert await page.evaluate(CANCEL, job) == 403
     assert (await system.request("GET", f"/v1/jobs/{job}"))["status"] == "ready"
+
+
+async def test_an_administrator_of_a_tenant_manages_the_keys_of_that_tenant(driver, system):
+    """T27: it sees its own tenant only, and can grant no scope of the installation."""
+    await system.request("POST", "/v1/tenants", {"name": "branch", "weight": 3})
+    await system.key("read", tenant="elsewhere", name="of another tenant")
+    page = await driver.open("/keys", key=await system.key("admin", tenant="branch", name="of the branch"))
+    table = page.get_by_role("table", name="API keys")
+    await expect(table).to_contain_text("of the branch")
+    await expect(table).not_to_contain_text("of another tenant")
+    await page.get_by_role("button", name="New API key").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("checkbox")).to_have_count(5)
+    await expect(dialog.get_by_role("textbox", name="Tenant")).to_have_count(0)
+    await dialog.get_by_role("textbox", name="Name").fill("mailer")
+    await dialog.get_by_role("button", name="Create key").click()
+    await expect(dialog.locator("[data-token]")).to_contain_text("hf_")
+    await dialog.get_by_role("button", name="Done").click()
+    keys = (await system.request("GET", "/v1/keys?tenant=branch"))["items"]
+    assert [key["scopes"] for key in keys if key["name"] == "mailer"] == [["read"]]
+    await page.get_by_role("button", name="Revoke mailer").click()
+    await page.get_by_role("button", name="Revoke key").click()
+    await expect(page.get_by_role("button", name="Revoke mailer")).to_have_count(0)
+    await page.get_by_role("link", name="Tenants").click()
+    await expect(page.locator("dl.facts")).to_contain_text("Weight3")
+    await expect(page.get_by_role("button", name="New tenant")).to_have_count(0)

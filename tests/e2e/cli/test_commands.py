@@ -284,7 +284,8 @@ def test_submit_waits_for_a_job_and_tail_follows_events(database_url, environmen
         try:
             job = awaited(lambda: node.settle(WORKS))[0]
             out, err = waits.communicate(timeout=60)
-            assert (waits.returncode, json.loads(out), err) == (0, {"sent": 1}, f"submitted {job.id}\n")
+            assert (waits.returncode, json.loads(out)) == (0, {"sent": 1})
+            assert err.startswith(f"submitted {job.id}\n")
             # `tail` shows events after it connected, so submit jobs until it has printed one.
             node.do(lambda engine: _submit_until_output(engine, follows))
             events = (json.loads(line) for line in follows.stdout)
@@ -487,3 +488,12 @@ def test_a_job_whose_steps_do_not_fit_into_a_response_is_shown_whole(ask_json, n
     shown = ask_json("jobs", "show", node.do(record))
     assert [step["key"] for step in shown["steps"]] == keys
     assert shown["truncated"] == []
+
+
+@pytest.mark.databases("sqlite")
+def test_waiting_for_a_job_that_no_worker_handles_says_so(ask, node):
+    why = "no live worker handles jobs of type 'send' in the queue 'mail'"
+    ended = ask("submit", "send", "--queue", "mail", "--wait-for", "1ms")
+    assert ended.err.count(why) == 1
+    node.do(lambda engine: enter(engine.store, queues="mail"))
+    assert why not in ask("submit", "send", "--queue", "mail", "--wait-for", "1ms").err

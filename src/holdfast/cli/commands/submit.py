@@ -105,6 +105,7 @@ def _submit_one(
             print(as_json(job) if json else job.id)
             return OK
         note(f"submitted {job.id}")
+        await _warn_without_worker(client, job.id)
         with suppress(JobFailed, JobCancelled, ResultTooLarge):
             await client.wait(job.id, wait_for)
         finished = await client.get(job.id)
@@ -115,6 +116,13 @@ def _submit_one(
         return OK if finished.status.value == "succeeded" else FAILED
 
     return run_with_client(act)
+
+
+async def _warn_without_worker(client: AsyncClient, job_id: str) -> None:
+    """Say that the wait may be long if no live worker handles the job."""
+    for reason in (await client.explain(job_id)).reasons:
+        if reason.code == "no_worker":
+            note(f"holdfast: {reason.detail}: start a worker with 'holdfast work', or check TYPE and --queue")
 
 
 def _submit_lines(type_: str, file: Path, options: JobOptions, tenant: str | None, *, json: bool) -> int:
