@@ -33,7 +33,7 @@ export function ApiKeys() {
       className: "name-cell",
       cell: (key) => (
         <>
-          <span className="cut strong">{key.name || "–"}</span>
+          <span className="cut strong" title={key.name}>{key.name || "–"}</span>
           <code className="cut small soft">{key.id}</code>
         </>
       ),

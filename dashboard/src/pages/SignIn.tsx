@@ -48,7 +48,8 @@ export function SignIn({ notice }: { notice?: string | undefined }) {
           </Button>
           <p className="small soft">
             With <code>holdfast up</code>, open the link that it printed, or copy the key from <code>.holdfast/admin.key</code>. Otherwise
-            ask an administrator to create one with <code>POST /v1/keys</code>. The scope <code>read</code> is enough to view everything.
+            ask an administrator for a key, from the page API keys or <code>holdfast keys create</code>. The scope <code>read</code> is enough to
+            view everything of your tenant.
           </p>
         </div>
       </form>
