@@ -112,6 +112,19 @@ async def test_workers_are_listed_page_by_page(manual_store, clock):
     assert await listed("acme") == [worker for tenant, worker in entered if tenant != "globex"]
 
 
+async def test_workers_of_other_tenants_are_neither_read_nor_counted(store):
+    """F35: a tenant that registers many workers does not slow down others."""
+    shared, own, other = [await enter(store, tenant=tenant) for tenant in (None, "acme", "globex")]
+
+    async def read(tenant=None):
+        return {row.info.id for row in await store.single(lambda tx: tx.workers(tenant))}
+
+    assert await read() == {shared, own, other}
+    assert await read("acme") == {shared, own}
+    assert await read("another") == {shared}
+    assert [await workers_of(store).count_of(tenant) for tenant in ("acme", "another")] == [1, 0]
+
+
 async def test_job_types_are_stored_as_reported(manual_store, clock):
     worker = await register(manual_store, SEND, JobType("only-named"), queues="mail:10,default")
     named, send = await types(manual_store)

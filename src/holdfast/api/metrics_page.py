@@ -16,6 +16,9 @@ from holdfast.telemetry.metrics import OTHER_LABEL, InstallationStats, JobCounte
 MAX_BREAKERS = 10_000
 """Maximum number of circuit breakers counted."""
 
+MAX_WORKERS = 100_000
+"""Maximum number of workers counted."""
+
 CACHE_TTL_S = 1.0
 """Seconds for which a result is reused."""
 
@@ -77,6 +80,6 @@ async def _read(tx: Tx) -> tuple[Instant, LifetimeCounters, list[WorkerRow], lis
     return (
         await tx.now(),
         await lifetime_counters.read(tx),
-        await tx.workers(),
+        await tx.worker_page(None, (Instant(0), 0), MAX_WORKERS),
         await tx.failing_breakers(MAX_BREAKERS),
     )

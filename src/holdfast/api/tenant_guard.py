@@ -49,10 +49,10 @@ class TenantGuard:
         """Raise `OverLimit` if a tenant has too many workers; None is not bounded."""
         if tenant is None:
             return
-        workers = [row for row in await self._engine.workers.all() if row.info.tenant == tenant]
-        if len(workers) >= self._bounds.workers:
+        workers = await self._engine.workers.count_of(tenant)
+        if workers >= self._bounds.workers:
             raise OverLimit(
-                f"the tenant has {len(workers):,} registered workers, and may have {self._bounds.workers:,}: "
+                f"the tenant has {workers:,} registered workers, and may have {self._bounds.workers:,}: "
                 "stop some, or ask the operator to raise HOLDFAST_TENANT_WORKERS"
             )
 

@@ -117,9 +117,13 @@ class WorkerService:
 
         return await self._store.read(work)
 
-    async def fleet(self) -> tuple[Instant, list[WorkerRow]]:
-        """Return the time and the registered workers, oldest first."""
-        return await self._store.read(_read_fleet)
+    async def count_of(self, tenant: str) -> int:
+        """Return the number of registered workers that serve only this tenant."""
+        return await self._store.single(lambda tx: tx.count_workers_of(tenant))
+
+    async def fleet(self, tenant: str | None = None) -> tuple[Instant, list[WorkerRow]]:
+        """Return the time and the workers that serve a tenant (None: all), oldest first."""
+        return await self._store.read(lambda tx: _read_fleet(tx, tenant))
 
     async def types(self, tenant: str | None, after: tuple[str, str], limit: int) -> SizedPage[TypeSummary]:
         """Return the job types that a tenant sees (None: all), ordered by name."""
@@ -131,7 +135,7 @@ class WorkerService:
             return await read_page(read, _type_key, _type_size, after=after, limit=limit, read_size=_READ_SIZE)
 
         found = await self._store.read(work)
-        now, fleet = await self.fleet()
+        now, fleet = await self.fleet(tenant)
         handlers: dict[tuple[str, str], list[WorkerRow]] = defaultdict(list)
         for row in fleet:
             if row.expires_at > now:
@@ -159,8 +163,8 @@ def _type_size(row: TypeRow) -> int:
     return _FIELDS_BYTES + len(row.about.schema or "") + sum(map(len, row.about.queues))
 
 
-async def _read_fleet(tx: Tx) -> tuple[Instant, list[WorkerRow]]:
-    return await tx.now(), await tx.workers()
+async def _read_fleet(tx: Tx, tenant: str | None = None) -> tuple[Instant, list[WorkerRow]]:
+    return await tx.now(), await tx.workers(tenant)
 
 
 async def save_declared_types(store: Store, worker: WorkerInfo, described: Sequence[JobType]) -> None:

@@ -12,6 +12,8 @@ MAX_WAIT_S = 30.0
 MAX_JOBS_PER_REQUEST = 500
 """Maximum number of jobs in one claim, and of outcomes in one settle."""
 MAX_HELD_JOBS = 10_000
+MAX_TYPES = 1_000
+"""Maximum number of job types of a worker; they are stored with it, and read to explain jobs."""
 
 WorkerText = Annotated[str, Meta(pattern=r"^w-[0-3][0-9a-f]{15}$", description="Id of a worker; never reused.")]
 JobText = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
@@ -51,7 +53,7 @@ class About(RequestBody):
     version: Short = ""
     queues: Annotated[str, Meta(max_length=10_000)] = ""
     slots: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
-    types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
+    types: Annotated[list[Name], Meta(max_length=MAX_TYPES)] | None = None
     """Types that it has handlers for; by default, the types of its first claim."""
     described: Annotated[list[TypeIn], Meta(max_length=1_000)] = field(default_factory=list)
     """Descriptions of these types, for clients that submit such jobs."""
@@ -70,7 +72,7 @@ class LeaseRequest(RequestBody):
     lease: Lease | None = None
     """Renews the lease for this long; for a new worker, the length of its lease (15 s)."""
     queues: Annotated[list[Name], Meta(max_length=1_000)] = field(default_factory=list)
-    types: Annotated[list[Name], Meta(max_length=10_000)] | None = None
+    types: Annotated[list[Name], Meta(max_length=MAX_TYPES)] | None = None
     """Types of jobs to claim; null for all."""
     limit: Annotated[int, Meta(ge=0, le=MAX_JOBS_PER_REQUEST)] = 1
     wait: Annotated[float, Meta(ge=0, le=MAX_WAIT_S)] = 0

@@ -66,6 +66,15 @@ async def test_types_of_one_tenants_workers_are_visible_only_to_it(served):
 
 
 @pytest.mark.databases("sqlite")
+async def test_a_worker_with_too_many_types_is_rejected(served):
+    """F35: the types of all workers are read to explain a job."""
+    names = [f"type-{number}" for number in range(1_001)]
+    _, answer = await of_acme(served, types=names)
+    assert problem(answer, 422, "invalid")["pointer"] == "/register/types"
+    assert (await of_acme(served, types=names[1:]))[1].status_code == 200
+
+
+@pytest.mark.databases("sqlite")
 @pytest.mark.parametrize(
     "described, pointer",
     [

@@ -82,7 +82,7 @@ async def read_facts(tx: Tx, job_id: JobId, tenant: str | None) -> Facts:
 
 
 async def _running_facts(tx: Tx, job: Job, now: Instant) -> Facts:
-    row = next((row for row in await tx.workers() if row.info.id == job.worker), None)
+    row = next((row for row in await tx.workers(job.tenant) if row.info.id == job.worker), None)
     if row is None or job.worker is None:
         return Facts(job, now)
     held = await tx.held_attempts(job.worker, MAX_COUNTED_JOBS)
@@ -143,7 +143,7 @@ async def _handlers(tx: Tx, job: Job, now: Instant) -> tuple[int, list[Unrespons
 
     If there is no live worker, also returns when one was last seen.
     """
-    registered = [row for row in await tx.workers() if handles(row.info, job)]
+    registered = [row for row in await tx.workers(job.tenant) if handles(row.info, job)]
     alive = [row for row in registered if row.expires_at > now and not row.draining]
     if alive:
         unresponsive = [worker for row in alive if (worker := _unresponsive(row)) is not None]

@@ -43,9 +43,14 @@ DELETE FROM holdfast_workers WHERE id = :worker AND expires_at + 0 <= clock()
   AND NOT EXISTS (SELECT 1 FROM holdfast_live l WHERE l.worker = :worker AND l.status = {RUNNING});
 
 -- name: workers
+-- Reads all workers, which are few.
 SELECT id, name, host, pid, version, queues, slots, tenant, started_at, expires_at, renewed_at, types, node,
        memory, drain_at, unresponsive_since, blocked_by
-FROM holdfast_workers ORDER BY started_at, id;
+FROM holdfast_workers WHERE :all_tenants = 1 OR tenant IS NULL OR tenant = :tenant ORDER BY started_at, id;
+
+-- name: count_workers_of
+-- Reads all workers, which are few.
+SELECT count(*) FROM holdfast_workers WHERE tenant = :tenant;
 
 -- name: worker_page
 -- Reads all workers, which are few, and sorts them; omits the job types, which may be long.

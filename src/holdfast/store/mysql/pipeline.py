@@ -30,8 +30,8 @@ _JOBS = _FINDS | {"held_by_ids", "lock_held_by_ids", "watched"}
 """Statements that return jobs."""
 
 _READS = _FINDS | {
-    "now", "next_due", "workers", "worker_page", "lanes", "counts_live", "counts_dead", "still_held", "steps",
-    "step_page", "tenant", "api_key",
+    "now", "next_due", "workers", "worker_page", "count_workers_of", "lanes", "counts_live", "counts_dead",
+    "still_held", "steps", "step_page", "tenant", "api_key",
     "changes_after", "changes_at", "change_numbers", "change_log_range", "rollup_cursor", "rollups", "served",
     "census", "dead_census",
     "queues", "held_counts", "limited_tenants", "dispatch_settings_version", "limited", "weights", "pauses",

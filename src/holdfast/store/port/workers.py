@@ -62,8 +62,11 @@ class WorkerRepository(Protocol):
     async def delete_expired(self, workers: Collection[WorkerId]) -> int:
         """Delete expired workers that hold no jobs, checking the expiry again."""
 
-    async def workers(self) -> list[WorkerRow]:
-        """Return the registered workers, oldest first."""
+    async def workers(self, tenant: str | None = None) -> list[WorkerRow]:
+        """Return the workers that serve a tenant, alone or among others (None: all), oldest first."""
+
+    async def count_workers_of(self, tenant: str) -> int:
+        """Return the number of workers that serve only this tenant."""
 
     async def worker_page(self, tenant: str | None, after: tuple[Instant, int], limit: int) -> list[WorkerRow]:
         """Return workers that a tenant sees (None: all), oldest first, without their job types.

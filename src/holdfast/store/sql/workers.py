@@ -119,5 +119,10 @@ class SqlWorkers(StatementRunner, WorkerRepository):
         )
         return [worker_of(row) for row in rows]
 
-    async def workers(self) -> list[WorkerRow]:
-        return [worker_of(row) for row in await self.rows("workers")]
+    async def workers(self, tenant: str | None = None) -> list[WorkerRow]:
+        rows = await self.rows("workers", all_tenants=int(tenant is None), tenant=tenant or "")
+        return [worker_of(row) for row in rows]
+
+    async def count_workers_of(self, tenant: str) -> int:
+        ((count,),) = await self.rows("count_workers_of", tenant=tenant)
+        return int(count)
