@@ -87,8 +87,9 @@ class Script:
 
     async def claim(self, slots):
         self.claim_sizes.append(slots)
-        fault = self.claim_faults.popleft() if self.claim_faults else None
         await asyncio.sleep(0)
+        # Fault and jobs are read together, so that a claim in flight never takes a job that a test added with a fault.
+        fault = self.claim_faults.popleft() if self.claim_faults else None
         if fault is not None and not getattr(fault, "applied", False):
             raise fault
         jobs = [self.ready.popleft() for _ in range(min(slots, len(self.ready)))]
