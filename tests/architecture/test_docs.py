@@ -92,6 +92,7 @@ def test_the_architecture_page_names_files() -> None:
     assert len(named_paths(ROOT / "ARCHITECTURE.md")) > 80
 
 
+@pytest.mark.slow
 def test_the_architecture_page_names_existing_classes() -> None:
     classes = {node.name for module in modules() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)}
     named = set(re.findall(r"\b([A-Z][a-z]+(?:[A-Z][a-z]+)+)\b", (ROOT / "ARCHITECTURE.md").read_text()))

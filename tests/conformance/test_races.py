@@ -370,6 +370,7 @@ async def test_cancels_race_with_claims_and_settles(manual_store):
     assert await manual_store.read(lambda tx: tx.counts(JobFilter())) == []
 
 
+@pytest.mark.slow
 async def test_concurrent_workers_reapers_and_operators_lose_no_job(manual_store, clock):
     """S1, S8: after many concurrent actions, every job has exactly one final state."""
     jobs = some_jobs(400, max_attempts=4)

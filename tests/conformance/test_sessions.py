@@ -574,6 +574,7 @@ async def test_an_idle_transaction_is_ended(store, shop, console, monkeypatch):
 # The single write lock of SQLite
 
 
+@pytest.mark.slow
 @pytest.mark.databases("sqlite")
 @pytest.mark.parametrize("block", [asyncio.sleep, None])
 async def test_a_transaction_that_is_open_too_long_is_rolled_back(store, shop, block, monkeypatch):

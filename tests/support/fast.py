@@ -1,18 +1,29 @@
 """pytest option `--fast`: the tests for the inner loop, without servers and without anything slow.
 
 Ignores the folders in `IGNORED`, unless an argument names one of them, uses SQLite as the only database, and deselects
-tests that need a server or are marked `slow`. `tests/unit/conftest.py` reduces the random examples of property tests.
+tests that need a server, run in a network namespace or are marked `slow`. `tests/unit/conftest.py` reduces the random
+examples of property tests.
 """
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 TESTS = Path(__file__).parents[1]
 IGNORED = frozenset({TESTS / "dialects", TESTS / "faults", TESTS / "e2e"})
 SERVER_FIXTURES = frozenset({"postgres_server", "mysql_server", "redis_server"})
+
+
+def seeds(count: int, fast: int = 3) -> list[ParameterSet]:
+    """Return the seeds from 0 to `count` as parameters of a test; `--fast` runs the first `fast` of them."""
+    return [pytest.param(seed, marks=() if seed < fast else pytest.mark.slow) for seed in range(count)]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,6 +57,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if _is_quick(item)]
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if is_fast(session.config):
+        gc.collect()
+        gc.freeze()  # otherwise every collection during the tests visits the thousands of collected items
+
+
 def is_fast(config: pytest.Config) -> bool:
     return bool(config.getoption("--fast"))
 
@@ -54,6 +71,7 @@ def _is_quick(item: pytest.Item) -> bool:
     databases = {name for mark in item.iter_markers("databases") for name in mark.args}
     return (
         item.get_closest_marker("slow") is None
+        and item.get_closest_marker("isolated_network") is None  # starts another pytest
         and SERVER_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
         and (not databases or "sqlite" in databases)
     )

@@ -144,6 +144,7 @@ async def test_an_unresponsive_receiver_is_retried(bench, receiver, behaviour, w
     assert len(context.attempt_logs.logs().lines) == 1
 
 
+@pytest.mark.slow
 async def test_a_request_times_out_before_its_attempt(deliver, receiver):
     """F39: so that the outcome is known and reported to the breaker."""
     receiver.behave = hangs

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from holdfast.compose import open_store
 from holdfast.engine.engine import Engine, EngineRules
 from holdfast.engine.maintenance import promote_due
@@ -118,6 +120,7 @@ async def test_two_nodes_that_run_maintenance_do_everything_once(manual_store, c
     assert sum(event.jobs for event in events) == 100
 
 
+@pytest.mark.slow
 async def test_maintenance_continues_after_the_database_was_unavailable(manual_store, clock):
     """P16, L3"""
     await hold(manual_store, await enter(manual_store), n=5)

@@ -22,6 +22,7 @@ from holdfast.policy.fairness.drr import (
     DeficitRoundRobin,
     LaneResult,
 )
+from tests.support.fast import seeds
 
 A, B, C = (Lane("mail", tenant, 0) for tenant in "abc")
 
@@ -296,7 +297,7 @@ class TestConcurrentClaims:
 
         assert [share.lane for share in rotation.allot(30)] == [A, B, C]
 
-    @pytest.mark.parametrize("seed", range(50))
+    @pytest.mark.parametrize("seed", seeds(50))
     def test_drain_all_lanes_in_any_order_of_results_and_failures(self, seed: int) -> None:
         rng, rotation, backlog = Random(seed), DeficitRoundRobin(), Backlog()
         for n in range(rng.randint(1, 6)):
@@ -536,7 +537,7 @@ class Overlap:
 
 @pytest.mark.parametrize("lost, scan_rate", [(0.0, 0.0), (0.0, 0.2), (0.5, 0.2)])
 @pytest.mark.parametrize("lag", [0.0, FLOOR_LAG_S])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_no_job_stays_hidden_for_any_overlap_of_commits_claims_and_scans(
     seed: int, lost: float, scan_rate: float, lag: float
 ) -> None:
@@ -588,7 +589,7 @@ class TestScans:
         assert [rotation.allot(1)[0].lane for _ in range(3)] == [A, B, C]
 
 
-@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 40))])
+@pytest.mark.parametrize("seed", seeds(40))
 def test_any_mix_of_lanes_is_drained_and_no_lane_starves(seed: int) -> None:
     """Simulation with its own clock: random backlogs, arrivals, lost notifications, late commits and scans."""
     rng = Random(seed)

@@ -8,8 +8,10 @@ import pytest
 from holdfast.model.lane import Lane, LaneReady
 from holdfast.policy.fairness.drr import QUANTUM, Allocation, DeficitRoundRobin, LaneResult
 from holdfast.policy.fairness.state import AGING_INTERVAL
+from tests.support.fast import seeds
 
 MIXES = 2_000
+PARTS = 10
 CLAIMS = 25
 
 
@@ -48,10 +50,10 @@ class Tenants:
         return self._steady[tenant] or self._rng.randint(1, self.max_cost)
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
+@pytest.mark.parametrize("part", seeds(PARTS, fast=1))
 def test_the_service_of_backlogged_tenants_stays_within_the_bound(part: int) -> None:
     """S14: |S_i/w_i - S_j/w_j| <= Q + 2 C + W C at every claim, for all weights, costs and numbers of slots."""
-    for seed in range(part * MIXES // 4, (part + 1) * MIXES // 4):
+    for seed in range(part * MIXES // PARTS, (part + 1) * MIXES // PARTS):
         rng = Random(seed)
         tenants = Tenants(rng)
         rotation = DeficitRoundRobin(tenants.weights)
@@ -64,7 +66,7 @@ def test_the_service_of_backlogged_tenants_stays_within_the_bound(part: int) -> 
             assert tenants.spread() <= bound, (seed, tenants.weights, tenants.received)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", seeds(20))
 def test_service_follows_the_weights(seed: int) -> None:
     """S14: within 5 % after 2,000 claims, for all costs."""
     rng = Random(seed)
@@ -94,7 +96,7 @@ def test_a_job_that_costs_more_than_the_quantum_is_served_and_charged() -> None:
     assert received == {"expensive": 1, "cheap": 399}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", seeds(40))
 def test_no_tenant_starves_and_no_slot_stays_empty_while_there_are_jobs(seed: int) -> None:
     """Tenants become idle and active again; every job starts, and a claim that is not full leaves no job behind."""
     rng = Random(seed)

@@ -470,6 +470,7 @@ def test_a_sync_client_works_after_a_fork_and_without_close():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_the_thread_of_a_dropped_sync_client_ends():
     client = Client("http://node", "key", transport=ScriptedTransport(ok({"items": []})))
     client.workers()
@@ -483,6 +484,7 @@ def test_the_thread_of_a_dropped_sync_client_ends():
 # The guide
 
 
+@pytest.mark.slow
 @pytest.mark.databases("sqlite")
 def test_the_examples_of_the_client_guide_run(node, capsys, monkeypatch):
     import re

@@ -166,6 +166,7 @@ def run(program, url):
     return found.returncode, found.stdout, found.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 def test_a_forked_child_opens_its_own_engine(app, work, database_url):
     code, said, complained = run(FORKS, database_url)
@@ -188,6 +189,7 @@ asyncio.run(work.aenqueue(1))
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_does_not_close_its_application_exits_cleanly(app, work, database_url):
     assert run(ENDS, database_url) == (0, "", "")
     assert payloads(app) == [0, 1]

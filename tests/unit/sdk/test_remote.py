@@ -467,6 +467,7 @@ def test_a_problem_response_becomes_its_original_error(status, code, kind):
         assert error.pointer == "/x"
 
 
+@pytest.mark.slow
 async def test_claims_poll_briefly_after_a_response_was_lost():
     """F10: the worker must soon look for jobs that it holds without knowing."""
     http, transport = client(RESET, ok({"worker": "w-0000000000000001", "jobs": []}))

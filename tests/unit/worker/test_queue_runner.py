@@ -78,6 +78,7 @@ async def test_nothing_is_claimed_ahead_before_a_job_has_ended(at_work, script, 
         assert len(script.ready) == 47
 
 
+@pytest.mark.slow
 async def test_quick_jobs_are_claimed_ahead_up_to_the_maximum(at_work, script, app):
     """At most as many as the setting allows, at any rate."""
     held = []
@@ -140,6 +141,7 @@ async def test_a_job_whose_start_deadline_passed_in_the_worker_is_released(at_wo
     assert isinstance(outcomes[1], Succeeded)
 
 
+@pytest.mark.slow
 async def test_a_failed_claim_is_followed_by_another(at_work, script, gate):
     """P05"""
     gate.open.set()
@@ -154,6 +156,7 @@ async def lost_response(applied):
     return error
 
 
+@pytest.mark.slow
 async def test_jobs_of_a_claim_with_a_lost_response_are_released(at_work, script, gate):
     """F10: the worker holds them unknowingly, and no other worker could claim them during its lease."""
     script.claim_faults.append(await lost_response(applied=True))
@@ -207,6 +210,7 @@ async def test_a_lost_response_is_checked_even_while_all_slots_are_busy(at_work,
         assert await script.outcomes(late) == [Interrupted(started=False)]
 
 
+@pytest.mark.slow
 async def test_jobs_that_only_the_database_believes_to_run_are_released_after_an_outage(at_work, script, gate):
     """F14: the server that responds after the outage lacks the report of a job."""
     async with at_work(2) as bench:
@@ -478,6 +482,7 @@ async def test_drained_returns_at_once_when_nothing_runs(at_work, gate):
         await asyncio.wait_for(bench.queue_runner.wait_until_drained(), 30)
 
 
+@pytest.mark.slow
 async def test_handlers_that_never_suspend_do_not_delay_reports(at_work, script, app):
     """Reports are sent while claimed jobs still wait, although no handler gives up the event loop."""
     reported = []

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from holdfast import tasks
 from holdfast.model.bounds import MAX_NAME_LENGTH
 from holdfast.model.time import seconds
@@ -28,6 +30,7 @@ def test_time_in_which_the_observer_was_frozen_does_not_count():
     assert timer.observe(9.9, 3_610.5) <= 2.0
 
 
+@pytest.mark.slow
 async def test_the_thread_gives_signs_until_it_is_stopped():
     shared_state = SharedState.create(1)
     sign_of_life = SignOfLife(shared_state)
@@ -77,6 +80,7 @@ def test_the_longest_type_name_fits_into_the_record():
     shared_state.close()
 
 
+@pytest.mark.slow
 async def test_the_monitor_names_the_handler_that_blocks_the_event_loop_until_it_runs_again():
     """F28"""
     registry, shared_state = Registry(), SharedState.create(1)
