@@ -68,13 +68,13 @@ export function JobTable({ jobs, label, columns }: { jobs: readonly JobOut[]; la
   );
 }
 
-/** Keep the rows in place while the pointer is over them, with their latest content. Also counts newer jobs. */
+/** Keep the rows in place while the pointer is over them, with their latest content, and count the newer jobs. */
 export function freezeRows(frozen: readonly JobOut[], latest: readonly JobOut[]): { rows: JobOut[]; newer: number } {
   const latestById = new Map(latest.map((job) => [job.id, job]));
   const rows = frozen.map((job) => latestById.get(job.id) ?? job);
   const known = new Set(frozen.map((job) => job.id));
-  const last = frozen[0]?.created_at ?? "";
-  return { rows, newer: latest.filter((job) => !known.has(job.id) && job.created_at >= last).length };
+  const newestShown = frozen[0]?.created_at ?? "";
+  return { rows, newer: latest.filter((job) => !known.has(job.id) && job.created_at >= newestShown).length };
 }
 
 function RunTime({ job }: { job: JobOut }) {

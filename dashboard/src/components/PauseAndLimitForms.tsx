@@ -54,7 +54,7 @@ function TypeField({ value, problem, onChange }: { value: string; problem: strin
   );
 }
 
-/** Limits that are in effect current. */
+/** Limits that are in effect now. */
 export interface CurrentLimits {
   max_running: QueueOut["max_running"];
   rate: RateOut | null;

@@ -19,13 +19,14 @@ export function submission(job: JobOptions): { [key: string]: Json } {
   };
 }
 
-/** `tenant` is set for administrators, whose API key does not imply a tenant. */
+/** Shell command that submits a copy. `tenant` is set for administrators, whose API key does not imply a tenant. */
 export function asCurl(job: JobOptions, url: string, tenant?: string): string {
   const tenantHeader = tenant === undefined ? "" : `  -H 'Holdfast-Tenant: ${tenant}' \\\n`;
   const body = stringifyExact(submission(job)).replaceAll("'", "'\\''");
   return `curl '${url.replaceAll("'", "'\\''")}' \\\n  -H "Authorization: Bearer $HOLDFAST_API_KEY" \\\n  -H 'Content-Type: application/json' \\\n${tenantHeader}  -d '${body}'`;
 }
 
+/** Python program that submits a copy; see `asCurl` for `tenant`. */
 export function asPython(job: JobOptions, url: string, tenant?: string): string {
   const { type, payload, ...options } = submission(job);
   if (tenant !== undefined) options.tenant = tenant;

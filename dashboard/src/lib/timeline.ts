@@ -6,7 +6,7 @@ export interface TimelineEntry {
   tone: "good" | "bad" | "warn" | "busy" | "later" | "rest";
   title: string;
   detail?: string;
-  /** Whether it lies in the future. */
+  /** True if it lies in the future. */
   upcoming?: boolean;
 }
 
