@@ -98,16 +98,25 @@ class JobHandle(_Handle[R_co]):
         Example:
             result = handle.wait(timeout="30s")
         """
-        stored = self._engines.run(lambda engine: finished(engine, self.id, timeout))
-        result: R_co = verdict(stored, self._decode)
+        stored = self._engines.run(lambda engine: wait_until_finished(engine, self.id, timeout))
+        result: R_co = result_or_raise(stored, self._decode)
         return result
 
     def explain(self) -> Explanation:
-        """Explain why the job is (not) running and estimate its start; raises `NotFound`."""
+        """Explain why the job is (not) running and estimate its start; raises `NotFound`.
+
+        Example:
+            for reason in handle.explain().reasons:
+                print(reason.detail)
+        """
         return self._engines.run(lambda engine: engine.jobs.explain(self.id))
 
     def cancel(self, reason: str = _BY_APPLICATION) -> bool:
-        """Cancel the job, even if it is running; return False if it has already finished."""
+        """Cancel the job, even if it is running; return False if it has already finished.
+
+        Args:
+            reason: Text shown with the job.
+        """
         return self.id in self._engines.run(lambda engine: engine.jobs.cancel([self.id], reason=reason))
 
     def retry(self) -> bool:
@@ -153,8 +162,8 @@ class AsyncJobHandle(_Handle[R_co]):
         Example:
             result = await handle.wait(timeout="30s")
         """
-        stored = await finished(await self._engines.here(), self.id, timeout)
-        result: R_co = verdict(stored, self._decode)
+        stored = await wait_until_finished(await self._engines.here(), self.id, timeout)
+        result: R_co = result_or_raise(stored, self._decode)
         return result
 
     async def explain(self) -> Explanation:
@@ -162,7 +171,11 @@ class AsyncJobHandle(_Handle[R_co]):
         return await (await self._engines.here()).jobs.explain(self.id)
 
     async def cancel(self, reason: str = _BY_APPLICATION) -> bool:
-        """Cancel the job, even if it is running; return False if it has already finished."""
+        """Cancel the job, even if it is running; return False if it has already finished.
+
+        Args:
+            reason: Text shown with the job.
+        """
         return self.id in await (await self._engines.here()).jobs.cancel([self.id], reason=reason)
 
     async def retry(self) -> bool:
@@ -170,7 +183,7 @@ class AsyncJobHandle(_Handle[R_co]):
         return self.id in await (await self._engines.here()).jobs.retry([self.id])
 
 
-async def finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> job.Job:
+async def wait_until_finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> job.Job:
     """Poll until the job has finished, at growing intervals, and return it."""
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + in_seconds(duration(timeout, "timeout"))
@@ -186,7 +199,7 @@ async def finished(engine: AppBackend, job_id: JobId, timeout: Span | None) -> j
         pause = min(pause * 1.5, _MAX_POLL_INTERVAL_S)
 
 
-def verdict(stored: job.Job, decode: Decode) -> Any:
+def result_or_raise(stored: job.Job, decode: Decode) -> Any:
     """Return the result of a finished job, or raise why there is none."""
     match stored.status:
         case Status.SUCCEEDED:

@@ -201,6 +201,9 @@ class Holdfast:
 
         Raises:
             Invalid: `job_id` is not a UUID.
+
+        Example:
+            await app.ahandle("01981f5e-8c5a-7b6e-9a53-2f1d6a1c0e11").status()
         """
         return AsyncJobHandle(self._engines, parse_id(job_id))
 
@@ -217,6 +220,9 @@ class Holdfast:
             Misconfigured: The application uses a node instead of a database.
             SchemaMismatch: The schema is newer than this version of holdfast.
             Unavailable: The database is unavailable.
+
+        Example:
+            app.migrate()
         """
         thread = LoopThread(_nothing)
         try:
@@ -225,7 +231,10 @@ class Holdfast:
             thread.stop()
 
     async def amigrate(self) -> list[str]:
-        """Migrate the schema of the application's database, like `migrate`, from async code."""
+        """Migrate the schema of the application's database, from async code.
+
+        Returns and raises the same as `migrate`.
+        """
         if is_node(self.url):
             raise Misconfigured(
                 f"{shown_url(self.url)} is a node, which has no schema: migrate the database of the node"

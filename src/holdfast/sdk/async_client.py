@@ -47,7 +47,7 @@ class AsyncClient(AsyncOperations):
 
     The client retries requests that are safe to repeat while the service is unavailable, with the same idempotency key
     and no sooner than the service asks for. Every method may raise `Unauthorized`, `Forbidden`, `RateLimited`,
-    `Unavailable` (nothing was done) or `OutcomeUnknown` (the client cannot know).
+    `Unavailable` (nothing was changed) or `OutcomeUnknown` (the request may or may not have taken effect).
 
     Args:
         url: URL of the service, such as `https://jobs.example.org`; may contain the key as its password.
@@ -144,8 +144,13 @@ class AsyncClient(AsyncOperations):
     async def submit_many(self, jobs: Iterable[NewJob], *, tenant: str | None = None) -> Sequence[Receipt]:
         """Submit up to 10,000 jobs atomically and return their receipts, in order.
 
+        Args:
+            jobs: Fields of each job: `type`, and any of `payload` and the options of `submit`.
+            tenant: Tenant of the jobs; only administrators may choose it.
+
         Raises:
             InvalidBatch: Nothing was submitted; `faults` has the error of every invalid job by index.
+            RateLimited: The quota of the tenant is used up; retry after `retry_after` seconds.
 
         Example:
             await client.submit_many([{"type": "welcome", "payload": {"user_id": n}} for n in range(1_000)])
@@ -177,6 +182,9 @@ class AsyncClient(AsyncOperations):
             ResultTooLarge: The job succeeded, but its result was too large to store.
             WaitTimeout: The job did not finish within `timeout`; it continues to run.
             NotFound: The job does not exist.
+
+        Example:
+            result = await client.wait(job.id, timeout="10m")
         """
         poller = waiting.JobPoller(timeout)
         while True:
@@ -186,19 +194,43 @@ class AsyncClient(AsyncOperations):
             await asyncio.sleep(poller.next_interval(job))
 
     async def explain(self, job_id: str | UUID) -> Explanation:
-        """Explain why a job is (not) running; raises `NotFound`."""
+        """Explain why a job is (not) running; raises `NotFound`.
+
+        Example:
+            for reason in (await client.explain(job.id)).reasons:
+                print(reason.detail)
+        """
         return await self.execute(calls.explain(job_id))
 
     async def cancel(self, job_id: str | UUID, reason: str = "") -> JobDetail:
-        """Cancel a job, even if it is running; raises `Conflict` if it has finished."""
+        """Cancel a job, even if it is running.
+
+        Args:
+            job_id: Id of the job.
+            reason: Reason shown with the job.
+
+        Raises:
+            Conflict: The job has already finished.
+            NotFound: The job does not exist.
+        """
         return await self.execute(calls.cancel(job_id, reason))
 
     async def retry(self, job_id: str | UUID) -> JobDetail:
-        """Make a job ready now; raises `Conflict` if it is running or has succeeded."""
+        """Make a waiting, dead or cancelled job ready now.
+
+        Raises:
+            Conflict: The job is running or has succeeded.
+            NotFound: The job does not exist.
+        """
         return await self.execute(calls.retry(job_id))
 
     async def delete(self, job_id: str | UUID) -> None:
-        """Delete a job and its history; raises `Conflict` if it is running."""
+        """Delete a job and its history.
+
+        Raises:
+            Conflict: The job is running.
+            NotFound: The job does not exist.
+        """
         await self.execute(calls.delete(job_id))
 
     async def cancel_all(
@@ -211,6 +243,12 @@ class AsyncClient(AsyncOperations):
             dry_run: Count the jobs without cancelling them.
             reason: Reason shown on the jobs.
             where: Fields of the filter, such as `queue`, `type` or `status`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
+
+        Example:
+            await client.cancel_all(queue="mail", status="scheduled", reason="campaign stopped", dry_run=True)
         """
         return await self._complete(
             partial(calls.cancel_all, where, everything=everything, dry_run=dry_run, reason=reason)
@@ -223,15 +261,27 @@ class AsyncClient(AsyncOperations):
             everything: Required if the filter is empty.
             dry_run: Count the jobs without changing them.
             where: Fields of the filter, such as `queue`, `type` or `status`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
         """
         return await self._complete(partial(calls.retry_all, where, everything=everything, dry_run=dry_run))
 
     def dead(self, **where: Unpack[DeadFilter]) -> AsyncIterator[Job]:
-        """Iterate over dead letters, newest first, fetching pages on demand."""
+        """Iterate over dead letters, newest first, fetching pages on demand.
+
+        Args:
+            where: Fields of the filter, such as `queue`, `type` or `error`, the fingerprint of an error.
+        """
         return self.pages(calls.dead(where))
 
     def dead_groups(self, *, tenant: str | None = None) -> AsyncIterator[DeadGroup]:
-        """Iterate over dead letters grouped by error."""
+        """Iterate over dead letters grouped by error.
+
+        Example:
+            async for group in client.dead_groups():
+                print(group.count, group.fingerprint)  # then: client.replay(error=group.fingerprint)
+        """
         return self.pages(calls.dead_groups(tenant))
 
     async def replay(
@@ -249,6 +299,12 @@ class AsyncClient(AsyncOperations):
             everything: Required if the filter is empty.
             dry_run: Count the jobs without replaying them.
             where: Fields of the filter, such as `queue`, `type` or `error`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
+
+        Example:
+            await client.replay(queue="mail", error="c99d1332da0f4a87")
         """
         if ids is not None:
             return await self.execute(calls.replay_ids(ids, dry_run=dry_run))
@@ -269,6 +325,9 @@ class AsyncClient(AsyncOperations):
             everything: Required if the filter is empty.
             dry_run: Count the jobs without deleting them.
             where: Fields of the filter, such as `queue`, `type` or `error`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
         """
         if ids is not None:
             return await self.execute(calls.purge_ids(ids, dry_run=dry_run))
@@ -282,11 +341,24 @@ class AsyncClient(AsyncOperations):
         return total.bulk
 
     async def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
-        """List queues with their depth, oldest wait and rates, by name."""
+        """List queues by name, with their depth, oldest wait and rates.
+
+        Args:
+            tenant: Count the jobs of this tenant only; for administrators.
+        """
         return await self._all(calls.queues(tenant))
 
     async def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
-        """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
+        """Pause a queue. Running jobs continue.
+
+        Args:
+            queue: Name of the queue.
+            reason: Reason shown to users who ask why a job is not running.
+            until: Time at which the queue resumes by itself; None to wait for `resume`.
+
+        Example:
+            await client.pause("mail", reason="provider outage")
+        """
         return await self.execute(calls.change_queue(queue, {"paused": True, "reason": reason, "until": until}))
 
     async def resume(self, queue: str) -> Queue:
@@ -294,15 +366,37 @@ class AsyncClient(AsyncOperations):
         return await self.execute(calls.change_queue(queue, {"paused": False}))
 
     async def change_queue(self, queue: str, **limits: Any) -> Queue:
-        """Set limits of a queue (`max_running`, and `rate` such as `"10/s"`); None removes a limit."""
+        """Set limits of a queue. A limit that is left out does not change.
+
+        Args:
+            queue: Name of the queue.
+            limits: `max_running`, the number of jobs that run at once, and `rate`, such as `"10/s"`; None removes a
+                limit.
+
+        Example:
+            await client.change_queue("mail", max_running=50, rate="10/s")
+        """
         return await self.execute(calls.change_queue(queue, limits))
 
     async def stats(self, *, tenant: str | None = None, cursor: str | None = None) -> Stats:
-        """Count jobs by status, and by queue and type for 1,000 names; `cursor` continues."""
+        """Count jobs by status, and by queue and type.
+
+        Args:
+            tenant: Count the jobs of this tenant only; for administrators.
+            cursor: `next_cursor` of the previous call, which had the first 1,000 queues and types.
+        """
         return await self.execute(calls.stats(tenant, cursor))
 
     async def analytics(self, window: str = "1h", **where: str) -> Summary:
-        """Summarise a window: totals, rates and durations; `queue`, `type` and `tenant` narrow it."""
+        """Summarise the jobs of a time window that ends now: totals, rates and durations.
+
+        Args:
+            window: Length of the window, such as `"15m"`, `"1h"` or `"7d"`.
+            where: `queue`, `type` or `tenant`, to count only these jobs.
+
+        Example:
+            summary = await client.analytics("24h", queue="mail")
+        """
         return await self.execute(calls.analytics({"window": window, **where}))
 
     async def workers(self) -> Sequence[Worker]:
@@ -310,7 +404,16 @@ class AsyncClient(AsyncOperations):
         return await self._all(calls.workers())
 
     async def drain_worker(self, worker: str) -> Sequence[Worker]:
-        """Drain a worker and the other processes of its node; return them. Raises `NotFound`."""
+        """Ask a worker and the other workers of its node to drain; return them, the given one first.
+
+        They see the request at their next lease renewal, finish their running jobs and stop.
+
+        Args:
+            worker: Id of the worker, as in `workers()`.
+
+        Raises:
+            NotFound: There is no such worker.
+        """
         return await self.execute(calls.drain_worker(worker))
 
     def types(self, *, tenant: str | None = None) -> AsyncIterator[JobType]:
@@ -322,11 +425,30 @@ class AsyncClient(AsyncOperations):
         return self.pages(calls.tenants())
 
     async def create_tenant(self, name: str, **quotas: Any) -> Tenant:
-        """Create a tenant; raises `Conflict` if it exists."""
+        """Create a tenant.
+
+        Args:
+            name: Name of the tenant.
+            quotas: Any of `weight`, `rate` and `rate_window`, `backlog` and `queue_backlog`; see `POST /v1/tenants`.
+
+        Raises:
+            Conflict: The tenant exists.
+
+        Example:
+            await client.create_tenant("acme", weight=2, backlog=10_000)
+        """
         return await self.execute(calls.create_tenant(name, quotas))
 
     async def change_tenant(self, name: str, **changes: Any) -> Tenant:
-        """Change the quotas of a tenant; None restores the default."""
+        """Change the quotas of a tenant.
+
+        Args:
+            name: Name of the tenant.
+            changes: The quotas to change, as in `create_tenant`; None restores the default of the installation.
+
+        Raises:
+            NotFound: The tenant does not exist.
+        """
         return await self.execute(calls.change_tenant(name, changes))
 
     def keys(self, *, tenant: str | None = None) -> AsyncIterator[Key]:
@@ -340,14 +462,18 @@ class AsyncClient(AsyncOperations):
 
         Args:
             name: Name shown in lists.
-            scopes: Any of `submit`, `read`, `cancel`, `worker` and `admin`.
+            scopes: Any of `submit`, `read`, `cancel`, `worker`, `metrics` and `admin`.
             tenant: Tenant that the key acts for.
             expires: Time of expiry, or the time until then.
+
+        Example:
+            key = await client.create_key("shop", ["submit", "read"], tenant="acme", expires="90d")
+            print(key.token)
         """
         return await self.execute(calls.create_key(name, scopes, tenant, expires))
 
     async def revoke_key(self, key_id: str) -> Key:
-        """Revoke an API key and all tokens created with it."""
+        """Revoke an API key and all tokens created with it; nodes reject them within seconds."""
         return await self.execute(calls.revoke_key(key_id))
 
     async def events(self, *, last_id: str = "", **where: str) -> AsyncIterator[Event]:

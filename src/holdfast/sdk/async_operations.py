@@ -35,6 +35,10 @@ class AsyncOperations(ABC):
         Args:
             kind: `queue`, `tenant` or `key`, to list only these.
             tenant: Tenant whose concurrency keys to list.
+
+        Example:
+            for limit in await client.limits(kind="tenant"):
+                print(limit.tenant, limit.used, limit.max_running)
         """
         return await self.execute(operator_calls.limits(kind, tenant))
 
@@ -56,6 +60,9 @@ class AsyncOperations(ABC):
             max_running: Jobs that run at once; None is unlimited.
             rate: Jobs that start per time, such as `"10/s"`; None is unlimited.
 
+        Raises:
+            Invalid: A value is out of range, or the target is not one queue, one tenant or one key.
+
         Example:
             await client.set_limit(tenant="acme", max_running=20, rate="100/m")
         """
@@ -68,7 +75,13 @@ class AsyncOperations(ABC):
         return await self.execute(operator_calls.pauses())
 
     async def pause_type(self, type: str, *, reason: str = "", until: datetime | None = None) -> Pause:  # noqa: A002
-        """Pause a job type until `until`, or until it is resumed. Running jobs continue."""
+        """Pause a job type in all queues. Running jobs continue.
+
+        Args:
+            type: Name of the job type.
+            reason: Reason shown to users who ask why a job is not running.
+            until: Time at which the type resumes by itself; None to wait for `resume_type`.
+        """
         return await self.execute(operator_calls.pause({"type": type, "reason": reason, "until": until}))
 
     async def resume_type(self, type: str) -> None:  # noqa: A002 - the API's name
@@ -76,7 +89,13 @@ class AsyncOperations(ABC):
         await self.execute(operator_calls.end_pause(type, None))
 
     async def pause_tenant(self, tenant: str, *, reason: str = "", until: datetime | None = None) -> Pause:
-        """Pause a tenant until `until`, or until it is resumed. Running jobs continue."""
+        """Pause a tenant in all queues. Running jobs continue.
+
+        Args:
+            tenant: Name of the tenant.
+            reason: Reason shown to users who ask why a job is not running.
+            until: Time at which the tenant resumes by itself; None to wait for `resume_tenant`.
+        """
         return await self.execute(operator_calls.pause({"tenant": tenant, "reason": reason, "until": until}))
 
     async def resume_tenant(self, tenant: str) -> None:
@@ -114,13 +133,27 @@ class AsyncOperations(ABC):
         return await self.execute(operator_calls.create_token(scopes, expires_in))
 
     async def throughput(self, window: str = "1h", **where: str) -> Series:
-        """Return a window step by step; `queue`, `type` and `tenant` narrow it."""
+        """Return the totals, rates and durations of a time window, step by step.
+
+        Args:
+            window: Length of the window, which ends now, such as `"15m"`, `"1h"` or `"7d"`.
+            where: `queue`, `type` or `tenant`, to count only these jobs.
+        """
         return await self.execute(operator_calls.throughput({"window": window, **where}))
 
     async def type_stats(self, window: str = "1h", **where: str) -> Sequence[TypeStats]:
-        """Return totals, rates and durations of each job type, busiest first."""
+        """Return totals, rates and durations of each job type, busiest first.
+
+        Args:
+            window: Length of the window, which ends now, such as `"15m"`, `"1h"` or `"7d"`.
+            where: `queue` or `tenant`, to count only these jobs.
+        """
         return await self.execute(calls.type_stats({"window": window, **where}))
 
     async def fairness(self, window: str = "15m") -> FairnessOut:
-        """Return the service that each tenant received, compared with its entitlement."""
+        """Return the service that each tenant received, compared with its fair share.
+
+        Args:
+            window: Length of the window, which ends now, such as `"15m"` or `"1h"`.
+        """
         return await self.execute(operator_calls.fairness(window))

@@ -47,7 +47,7 @@ class Client(Operations):
 
     The client retries requests that are safe to repeat while the service is unavailable, with the same idempotency key
     and no sooner than the service asks for. Every method may raise `Unauthorized`, `Forbidden`, `RateLimited`,
-    `Unavailable` (nothing was done) or `OutcomeUnknown` (the client cannot know).
+    `Unavailable` (nothing was changed) or `OutcomeUnknown` (the request may or may not have taken effect).
 
     Args:
         url: URL of the service, such as `https://jobs.example.org`; may contain the key as its password.
@@ -143,8 +143,13 @@ class Client(Operations):
     def submit_many(self, jobs: Iterable[NewJob], *, tenant: str | None = None) -> Sequence[Receipt]:
         """Submit up to 10,000 jobs atomically and return their receipts, in order.
 
+        Args:
+            jobs: Fields of each job: `type`, and any of `payload` and the options of `submit`.
+            tenant: Tenant of the jobs; only administrators may choose it.
+
         Raises:
             InvalidBatch: Nothing was submitted; `faults` has the error of every invalid job by index.
+            RateLimited: The quota of the tenant is used up; retry after `retry_after` seconds.
 
         Example:
             client.submit_many([{"type": "welcome", "payload": {"user_id": n}} for n in range(1_000)])
@@ -176,6 +181,9 @@ class Client(Operations):
             ResultTooLarge: The job succeeded, but its result was too large to store.
             WaitTimeout: The job did not finish within `timeout`; it continues to run.
             NotFound: The job does not exist.
+
+        Example:
+            result = client.wait(job.id, timeout="10m")
         """
         poller = waiting.JobPoller(timeout)
         while True:
@@ -185,19 +193,43 @@ class Client(Operations):
             time.sleep(poller.next_interval(job))
 
     def explain(self, job_id: str | UUID) -> Explanation:
-        """Explain why a job is (not) running; raises `NotFound`."""
+        """Explain why a job is (not) running; raises `NotFound`.
+
+        Example:
+            for reason in (client.explain(job.id)).reasons:
+                print(reason.detail)
+        """
         return self.execute(calls.explain(job_id))
 
     def cancel(self, job_id: str | UUID, reason: str = "") -> JobDetail:
-        """Cancel a job, even if it is running; raises `Conflict` if it has finished."""
+        """Cancel a job, even if it is running.
+
+        Args:
+            job_id: Id of the job.
+            reason: Reason shown with the job.
+
+        Raises:
+            Conflict: The job has already finished.
+            NotFound: The job does not exist.
+        """
         return self.execute(calls.cancel(job_id, reason))
 
     def retry(self, job_id: str | UUID) -> JobDetail:
-        """Make a job ready now; raises `Conflict` if it is running or has succeeded."""
+        """Make a waiting, dead or cancelled job ready now.
+
+        Raises:
+            Conflict: The job is running or has succeeded.
+            NotFound: The job does not exist.
+        """
         return self.execute(calls.retry(job_id))
 
     def delete(self, job_id: str | UUID) -> None:
-        """Delete a job and its history; raises `Conflict` if it is running."""
+        """Delete a job and its history.
+
+        Raises:
+            Conflict: The job is running.
+            NotFound: The job does not exist.
+        """
         self.execute(calls.delete(job_id))
 
     def cancel_all(
@@ -210,6 +242,12 @@ class Client(Operations):
             dry_run: Count the jobs without cancelling them.
             reason: Reason shown on the jobs.
             where: Fields of the filter, such as `queue`, `type` or `status`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
+
+        Example:
+            client.cancel_all(queue="mail", status="scheduled", reason="campaign stopped", dry_run=True)
         """
         return self._complete(partial(calls.cancel_all, where, everything=everything, dry_run=dry_run, reason=reason))
 
@@ -220,15 +258,27 @@ class Client(Operations):
             everything: Required if the filter is empty.
             dry_run: Count the jobs without changing them.
             where: Fields of the filter, such as `queue`, `type` or `status`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
         """
         return self._complete(partial(calls.retry_all, where, everything=everything, dry_run=dry_run))
 
     def dead(self, **where: Unpack[DeadFilter]) -> Iterator[Job]:
-        """Iterate over dead letters, newest first, fetching pages on demand."""
+        """Iterate over dead letters, newest first, fetching pages on demand.
+
+        Args:
+            where: Fields of the filter, such as `queue`, `type` or `error`, the fingerprint of an error.
+        """
         return self.pages(calls.dead(where))
 
     def dead_groups(self, *, tenant: str | None = None) -> Iterator[DeadGroup]:
-        """Iterate over dead letters grouped by error."""
+        """Iterate over dead letters grouped by error.
+
+        Example:
+            for group in client.dead_groups():
+                print(group.count, group.fingerprint)  # then: client.replay(error=group.fingerprint)
+        """
         return self.pages(calls.dead_groups(tenant))
 
     def replay(
@@ -246,6 +296,12 @@ class Client(Operations):
             everything: Required if the filter is empty.
             dry_run: Count the jobs without replaying them.
             where: Fields of the filter, such as `queue`, `type` or `error`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
+
+        Example:
+            client.replay(queue="mail", error="c99d1332da0f4a87")
         """
         if ids is not None:
             return self.execute(calls.replay_ids(ids, dry_run=dry_run))
@@ -266,6 +322,9 @@ class Client(Operations):
             everything: Required if the filter is empty.
             dry_run: Count the jobs without deleting them.
             where: Fields of the filter, such as `queue`, `type` or `error`.
+
+        Raises:
+            Invalid: A field is invalid, or the filter is empty and `everything` is not set.
         """
         if ids is not None:
             return self.execute(calls.purge_ids(ids, dry_run=dry_run))
@@ -279,11 +338,24 @@ class Client(Operations):
         return total.bulk
 
     def queues(self, *, tenant: str | None = None) -> Sequence[Queue]:
-        """List queues with their depth, oldest wait and rates, by name."""
+        """List queues by name, with their depth, oldest wait and rates.
+
+        Args:
+            tenant: Count the jobs of this tenant only; for administrators.
+        """
         return self._all(calls.queues(tenant))
 
     def pause(self, queue: str, *, reason: str = "", until: datetime | None = None) -> Queue:
-        """Pause a queue until `until`, or until it is resumed. Running jobs continue."""
+        """Pause a queue. Running jobs continue.
+
+        Args:
+            queue: Name of the queue.
+            reason: Reason shown to users who ask why a job is not running.
+            until: Time at which the queue resumes by itself; None to wait for `resume`.
+
+        Example:
+            client.pause("mail", reason="provider outage")
+        """
         return self.execute(calls.change_queue(queue, {"paused": True, "reason": reason, "until": until}))
 
     def resume(self, queue: str) -> Queue:
@@ -291,15 +363,37 @@ class Client(Operations):
         return self.execute(calls.change_queue(queue, {"paused": False}))
 
     def change_queue(self, queue: str, **limits: Any) -> Queue:
-        """Set limits of a queue (`max_running`, and `rate` such as `"10/s"`); None removes a limit."""
+        """Set limits of a queue. A limit that is left out does not change.
+
+        Args:
+            queue: Name of the queue.
+            limits: `max_running`, the number of jobs that run at once, and `rate`, such as `"10/s"`; None removes a
+                limit.
+
+        Example:
+            client.change_queue("mail", max_running=50, rate="10/s")
+        """
         return self.execute(calls.change_queue(queue, limits))
 
     def stats(self, *, tenant: str | None = None, cursor: str | None = None) -> Stats:
-        """Count jobs by status, and by queue and type for 1,000 names; `cursor` continues."""
+        """Count jobs by status, and by queue and type.
+
+        Args:
+            tenant: Count the jobs of this tenant only; for administrators.
+            cursor: `next_cursor` of the previous call, which had the first 1,000 queues and types.
+        """
         return self.execute(calls.stats(tenant, cursor))
 
     def analytics(self, window: str = "1h", **where: str) -> Summary:
-        """Summarise a window: totals, rates and durations; `queue`, `type` and `tenant` narrow it."""
+        """Summarise the jobs of a time window that ends now: totals, rates and durations.
+
+        Args:
+            window: Length of the window, such as `"15m"`, `"1h"` or `"7d"`.
+            where: `queue`, `type` or `tenant`, to count only these jobs.
+
+        Example:
+            summary = client.analytics("24h", queue="mail")
+        """
         return self.execute(calls.analytics({"window": window, **where}))
 
     def workers(self) -> Sequence[Worker]:
@@ -307,7 +401,16 @@ class Client(Operations):
         return self._all(calls.workers())
 
     def drain_worker(self, worker: str) -> Sequence[Worker]:
-        """Drain a worker and the other processes of its node; return them. Raises `NotFound`."""
+        """Ask a worker and the other workers of its node to drain; return them, the given one first.
+
+        They see the request at their next lease renewal, finish their running jobs and stop.
+
+        Args:
+            worker: Id of the worker, as in `workers()`.
+
+        Raises:
+            NotFound: There is no such worker.
+        """
         return self.execute(calls.drain_worker(worker))
 
     def types(self, *, tenant: str | None = None) -> Iterator[JobType]:
@@ -319,11 +422,30 @@ class Client(Operations):
         return self.pages(calls.tenants())
 
     def create_tenant(self, name: str, **quotas: Any) -> Tenant:
-        """Create a tenant; raises `Conflict` if it exists."""
+        """Create a tenant.
+
+        Args:
+            name: Name of the tenant.
+            quotas: Any of `weight`, `rate` and `rate_window`, `backlog` and `queue_backlog`; see `POST /v1/tenants`.
+
+        Raises:
+            Conflict: The tenant exists.
+
+        Example:
+            client.create_tenant("acme", weight=2, backlog=10_000)
+        """
         return self.execute(calls.create_tenant(name, quotas))
 
     def change_tenant(self, name: str, **changes: Any) -> Tenant:
-        """Change the quotas of a tenant; None restores the default."""
+        """Change the quotas of a tenant.
+
+        Args:
+            name: Name of the tenant.
+            changes: The quotas to change, as in `create_tenant`; None restores the default of the installation.
+
+        Raises:
+            NotFound: The tenant does not exist.
+        """
         return self.execute(calls.change_tenant(name, changes))
 
     def keys(self, *, tenant: str | None = None) -> Iterator[Key]:
@@ -337,14 +459,18 @@ class Client(Operations):
 
         Args:
             name: Name shown in lists.
-            scopes: Any of `submit`, `read`, `cancel`, `worker` and `admin`.
+            scopes: Any of `submit`, `read`, `cancel`, `worker`, `metrics` and `admin`.
             tenant: Tenant that the key acts for.
             expires: Time of expiry, or the time until then.
+
+        Example:
+            key = client.create_key("shop", ["submit", "read"], tenant="acme", expires="90d")
+            print(key.token)
         """
         return self.execute(calls.create_key(name, scopes, tenant, expires))
 
     def revoke_key(self, key_id: str) -> Key:
-        """Revoke an API key and all tokens created with it."""
+        """Revoke an API key and all tokens created with it; nodes reject them within seconds."""
         return self.execute(calls.revoke_key(key_id))
 
     def events(self, *, last_id: str = "", **where: str) -> Iterator[Event]:

@@ -35,6 +35,10 @@ class Operations(ABC):
         Args:
             kind: `queue`, `tenant` or `key`, to list only these.
             tenant: Tenant whose concurrency keys to list.
+
+        Example:
+            for limit in client.limits(kind="tenant"):
+                print(limit.tenant, limit.used, limit.max_running)
         """
         return self.execute(operator_calls.limits(kind, tenant))
 
@@ -56,6 +60,9 @@ class Operations(ABC):
             max_running: Jobs that run at once; None is unlimited.
             rate: Jobs that start per time, such as `"10/s"`; None is unlimited.
 
+        Raises:
+            Invalid: A value is out of range, or the target is not one queue, one tenant or one key.
+
         Example:
             client.set_limit(tenant="acme", max_running=20, rate="100/m")
         """
@@ -66,7 +73,13 @@ class Operations(ABC):
         return self.execute(operator_calls.pauses())
 
     def pause_type(self, type: str, *, reason: str = "", until: datetime | None = None) -> Pause:  # noqa: A002
-        """Pause a job type until `until`, or until it is resumed. Running jobs continue."""
+        """Pause a job type in all queues. Running jobs continue.
+
+        Args:
+            type: Name of the job type.
+            reason: Reason shown to users who ask why a job is not running.
+            until: Time at which the type resumes by itself; None to wait for `resume_type`.
+        """
         return self.execute(operator_calls.pause({"type": type, "reason": reason, "until": until}))
 
     def resume_type(self, type: str) -> None:  # noqa: A002 - the API's name
@@ -74,7 +87,13 @@ class Operations(ABC):
         self.execute(operator_calls.end_pause(type, None))
 
     def pause_tenant(self, tenant: str, *, reason: str = "", until: datetime | None = None) -> Pause:
-        """Pause a tenant until `until`, or until it is resumed. Running jobs continue."""
+        """Pause a tenant in all queues. Running jobs continue.
+
+        Args:
+            tenant: Name of the tenant.
+            reason: Reason shown to users who ask why a job is not running.
+            until: Time at which the tenant resumes by itself; None to wait for `resume_tenant`.
+        """
         return self.execute(operator_calls.pause({"tenant": tenant, "reason": reason, "until": until}))
 
     def resume_tenant(self, tenant: str) -> None:
@@ -112,13 +131,27 @@ class Operations(ABC):
         return self.execute(operator_calls.create_token(scopes, expires_in))
 
     def throughput(self, window: str = "1h", **where: str) -> Series:
-        """Return a window step by step; `queue`, `type` and `tenant` narrow it."""
+        """Return the totals, rates and durations of a time window, step by step.
+
+        Args:
+            window: Length of the window, which ends now, such as `"15m"`, `"1h"` or `"7d"`.
+            where: `queue`, `type` or `tenant`, to count only these jobs.
+        """
         return self.execute(operator_calls.throughput({"window": window, **where}))
 
     def type_stats(self, window: str = "1h", **where: str) -> Sequence[TypeStats]:
-        """Return totals, rates and durations of each job type, busiest first."""
+        """Return totals, rates and durations of each job type, busiest first.
+
+        Args:
+            window: Length of the window, which ends now, such as `"15m"`, `"1h"` or `"7d"`.
+            where: `queue` or `tenant`, to count only these jobs.
+        """
         return self.execute(calls.type_stats({"window": window, **where}))
 
     def fairness(self, window: str = "15m") -> FairnessOut:
-        """Return the service that each tenant received, compared with its entitlement."""
+        """Return the service that each tenant received, compared with its fair share.
+
+        Args:
+            window: Length of the window, which ends now, such as `"15m"` or `"1h"`.
+        """
         return self.execute(operator_calls.fairness(window))

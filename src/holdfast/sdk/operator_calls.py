@@ -83,7 +83,7 @@ def create_token(scopes: Sequence[str] | None, expires_in: Span | None) -> Call[
 
 
 def throughput(fields: Mapping[str, Any]) -> Call[Series]:
-    """Return a window step by step."""
+    """Return the totals, rates and durations of a window, step by step."""
     return Call(get_request("/v1/analytics/throughput", fields), lambda r: read(r, Series))
 
 

@@ -30,7 +30,7 @@ def shop(tmp_path, monkeypatch):
 def worked(monkeypatch):
     """Run a job with its handler when an example waits for it."""
     apps = []
-    plain = holdfast.app.handles.finished
+    plain = holdfast.app.handles.wait_until_finished
 
     async def finished(engine: Engine, job_id, timeout) -> Job:
         store = await open_store("sqlite:///shop.db")
@@ -43,7 +43,7 @@ def worked(monkeypatch):
         await store.aclose()
         return await plain(engine, job_id, timeout)
 
-    monkeypatch.setattr(holdfast.app.handles, "finished", finished)
+    monkeypatch.setattr(holdfast.app.handles, "wait_until_finished", finished)
     return apps
 
 

@@ -100,6 +100,13 @@ class Context:
 
         Raises:
             LeaseLost: The job was cancelled, timed out, or is held by another worker.
+
+        Example:
+            ```python
+            for row in rows:
+                ctx.raise_if_cancelled()
+                total += await compute(row)
+            ```
         """
         if self._stop_reason is not None:
             raise LeaseLost(f"job {self.stored.id}: {self._stop_reason}; this attempt can no longer record anything")
@@ -118,6 +125,9 @@ class Context:
 
         Args:
             step: Name of the operation, usually the key of the step.
+
+        Example:
+            `await ctx.step("charge", pay, order_id, key=ctx.idempotency_key("charge"))`
         """
         return f"{self.stored.id}:{step}"
 
@@ -213,7 +223,7 @@ class Context:
         if key is None:
             self._transaction_count += 1
             key = f"transaction-{self._transaction_count}"
-        self._claim_key(key)
+        self._reserve_key(key)
         self._open_transaction = key
         try:
             async with self._step_store.session(self._held, key) as session:
@@ -239,7 +249,11 @@ class Context:
 
         Raises:
             Invalid: The fraction is not between 0 and 1.
+            Conflict: A transaction of this context is open.
             LeaseLost: The worker no longer holds the job.
+
+        Example:
+            `await ctx.progress(done / total, f"{done} of {total} rows")`
         """
         self._require_no_transaction("report progress")
         await self._progress.report(fraction, note)
@@ -252,7 +266,7 @@ class Context:
     async def begin_step(self, key: str, fn: Callable[..., Any], *, at_most_once: bool) -> Step | None:
         """Start a step: return its record, or None if the caller must run it and call `end_step`."""
         self._require_no_transaction(f"run step {key!r}")
-        self._claim_key(key)
+        self._reserve_key(key)
         recorded = (await self._recorded()).get(key)
         match decide_step(recorded, at_most_once=at_most_once):
             case StepDecision.REUSE:
@@ -308,7 +322,7 @@ class Context:
                 "transaction and could deadlock with it; do it before or after the transaction"
             )
 
-    def _claim_key(self, key: str) -> None:
+    def _reserve_key(self, key: str) -> None:
         if type(key) is not str or not 0 < len(key) <= MAX_KEY_LENGTH or not key.isprintable():
             raise Invalid(
                 f"{key!r} is not a valid step key: use 1 to {MAX_KEY_LENGTH} printable characters", pointer="/step"
@@ -324,7 +338,12 @@ class Context:
 class SyncContext:
     """The running job, passed to a plain `def` handler with a parameter of type `SyncContext`.
 
-    Such a handler runs in a thread; its methods behave like those of `Context` and block.
+    Such a handler runs in a thread. The methods behave like those of `Context` and block the thread.
+
+    Attributes:
+        attempt: Number of this attempt, starting at 1.
+        fence: Fencing token, which rises with every claim; lets other systems refuse an old attempt.
+        deadline: Time at which the attempt times out, by `time.monotonic()`; None if it never does.
 
     Example:
         ```python
@@ -362,7 +381,22 @@ class SyncContext:
         return self._context.cancelled
 
     def step(self, key: str, fn: Callable[..., T], /, *args: Any, at_most_once: bool = False, **kwargs: Any) -> T:
-        """Call `fn` in this thread and record its result; see `Context.step`."""
+        """Call `fn` in this thread and record its result, which later attempts return.
+
+        Args:
+            key: Name of the step, unique within the job.
+            fn: Function to call.
+            *args: Positional arguments of `fn`.
+            at_most_once: Never call `fn` again after an attempt that died during the call.
+            **kwargs: Keyword arguments of `fn`.
+
+        Raises:
+            StepOutcomeUnknown: With `at_most_once`: an earlier attempt called `fn` and recorded no result.
+            LeaseLost: The worker no longer holds the job. `Context.step` lists the other errors.
+
+        Example:
+            `receipt = ctx.step("charge", pay, order_id, key=ctx.idempotency_key("charge"))`
+        """
         recorded = self._wait(self._context.begin_step(key, fn, at_most_once=at_most_once))
         try:
             if recorded is None:
@@ -374,7 +408,21 @@ class SyncContext:
 
     @contextmanager
     def transaction(self, key: str | None = None) -> Iterator[SyncTransaction]:
-        """Open a transaction in the database of the job queue; see `Context.transaction`."""
+        """Open a transaction in the database of the job queue; its writes take effect exactly once.
+
+        Args:
+            key: Name of the transaction, unique within the job; by default `transaction-1`, `transaction-2`, …
+
+        Raises:
+            LeaseLost: The worker no longer holds the job; nothing was written. `Context.transaction` lists the other
+                errors.
+
+        Example:
+            ```python
+            with ctx.transaction() as tx:
+                tx.execute("UPDATE accounts SET balance = balance - $1 WHERE id = $2", amount, account)
+            ```
+        """
         block = self._context.transaction(key)
         transaction = self._wait(block.__aenter__())
         try:
@@ -386,7 +434,16 @@ class SyncContext:
             self._wait(block.__aexit__(None, None, None))
 
     def progress(self, fraction: float, note: str = "") -> None:
-        """Report the progress of the job; see `Context.progress`."""
+        """Report the progress of the job; it is stored at most once a second.
+
+        Args:
+            fraction: Part of the work that is done, from 0 to 1.
+            note: Short text for the dashboard.
+
+        Raises:
+            Invalid: The fraction is not between 0 and 1.
+            LeaseLost: The worker no longer holds the job.
+        """
         self._wait(self._context.progress(fraction, note))
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:

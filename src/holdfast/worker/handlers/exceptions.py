@@ -103,6 +103,9 @@ class Hold(Snooze):
 
     Use it for an unavailable destination, for example.
 
+    Args:
+        delay: Time until the job runs again.
+
     Example:
         `raise Hold("30s")`
     """
