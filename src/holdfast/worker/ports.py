@@ -29,7 +29,7 @@ class JobClaims(Protocol):
         """Return the seconds after which to claim again even without a wake-up."""
 
     def on_ready(self, notifications: Iterable[LaneReady] | None) -> None:
-        """Record a wake-up."""
+        """Process the result of `WakeupSubscription.wait`."""
 
     def stop(self) -> None:
         """End a claim that is waiting for jobs; it returns none."""
@@ -39,7 +39,11 @@ class WakeupSubscription(Protocol):
     """Subscription to the wake-ups of some queues."""
 
     async def wait(self, timeout: float) -> list[LaneReady] | None:
-        """Wait until a job may have become ready, or until the timeout."""
+        """Wait until a job may have become ready, or until the timeout.
+
+        Returns:
+            The lanes with ready jobs; an empty list if they are not known; None after the timeout.
+        """
 
     @property
     def poll_interval_s(self) -> float | None:

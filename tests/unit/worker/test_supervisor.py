@@ -41,7 +41,7 @@ from uuid import UUID
 from holdfast.model.ids import JobId
 from holdfast.worker.processes.shared_state import SharedState
 from holdfast.worker.processes.protocol import Drain, Hello, Load, Lost, SlotLost, Start, StartFailed
-from holdfast.worker.processes.protocol import encode_line, read_to_child
+from holdfast.worker.processes.protocol import encode_line, read_to_worker
 
 channel = socket.socket(fileno=int(sys.argv[-2]))
 state = SharedState(int(sys.argv[-1]), 16)
@@ -49,7 +49,7 @@ said = channel.makefile("rwb", buffering=0)
 {first}
 said.write(encode_line(Hello("sqlite:///nowhere", {{"default": 2}}, ["work"])))
 for text in said:
-    match read_to_child(text):
+    match read_to_worker(text):
         case Start():
             {go}
         case Drain():
@@ -650,7 +650,7 @@ async def test_a_crash_of_a_replaced_worker_counts_against_its_jobs(fleet, super
 
 
 async def test_a_stop_ends_a_replaced_worker_too(fleet, supervise):
-    drain = "said.write(encode_line(Load(0, 0))) if read_to_child(text).seconds > 60 else os._exit(0)"
+    drain = "said.write(encode_line(Load(0, 0))) if read_to_worker(text).seconds > 60 else os._exit(0)"
     supervisor = await supervise(go=FINISHED_FIVE, drain=drain, recycling=RecyclingRules(max_jobs=5))
     await at_work(fleet, 2)
     supervisor.stop()

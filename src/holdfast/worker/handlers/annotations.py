@@ -79,9 +79,9 @@ def unsupported_class(kind: Any) -> type | None:
 
 
 def never_json(kind: Any) -> type | None:
-    """Return a return type whose instances JSON cannot represent, or None if in doubt.
+    """Return the type if JSON can represent none of its instances, or None if it may.
 
-    In doubt are abstract classes, protocols and classes with subclasses, because the value may be of another class.
+    An abstract class, a protocol or a class with subclasses may be fine, because the value can be of another class.
     """
     try:
         if not isinstance(kind, type) or unsupported_class(kind) is not kind or kind is object:

@@ -41,7 +41,7 @@ _SHAREABLE_DEVICES = frozenset({"/dev/null", "/dev/zero", "/dev/full", "/dev/ran
 
 
 class Process(Protocol):
-    """Child process that was executed here or forked by a fork server."""
+    """Child process, started by exec or forked by a fork server."""
 
     @property
     def pid(self) -> int: ...
@@ -102,9 +102,9 @@ class ForkServer:
         return self._channel is None
 
     async def start(self, descriptors: Sequence[int]) -> ForkedProcess | None:
-        """Fork a process with these descriptors; return None if the caller must execute one.
+        """Fork a process with these descriptors; return None if the caller must start one by exec.
 
-        If the caller is cancelled, the process may be forked all the same; it is killed then.
+        If the caller is cancelled after the request was sent, the new process is killed.
         """
         copies = [os.dup(descriptor) for descriptor in descriptors]
         request = tasks.start(self._request(copies), name="holdfast fork request", awaited=True)
@@ -183,7 +183,9 @@ def serve(channel: socket.socket) -> list[int]:
         if not request:
             os._exit(0)
         pid = 0
-        with contextlib.suppress(OSError):  # process limit reached: respond with 0, so that the requester executes one
+        with contextlib.suppress(
+            OSError
+        ):  # process limit reached: respond with 0, so that the requester starts one by exec
             if not (pid := _double_fork(parent)):
                 channel.close()
                 return _await_permission(*descriptors)

@@ -138,7 +138,7 @@ class WorkerProgram:
         inherited = forkserver.open_descriptors()
         app = app or self._load()
         job_forkserver = None
-        if not forkserver.fork_hazard(inherited):  # before there are threads, connections and an event loop
+        if not forkserver.fork_hazard(inherited):  # fork now: later there are threads, connections and an event loop
             job_forkserver = self._fork_job_forkserver(app, channel, shared_state)
         return self._run_loop(self._work(app, channel, shared_state, job_forkserver))
 

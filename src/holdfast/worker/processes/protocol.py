@@ -17,7 +17,7 @@ EXIT_NO_DATABASE = 69
 """Exit code of a worker process that could not connect to the database."""
 
 LEASE_MARGIN = 1 / 6
-"""Share of a lease, at its end, in which the worker no longer relies on it."""
+"""Last part of a lease, as a share of it, during which the worker no longer relies on it."""
 
 
 UNLIMITED_DRAIN_S = 365 * 86_400.0
@@ -30,7 +30,7 @@ def stop_timeout(lease: float) -> float:
 
 
 class Hello(Struct, frozen=True, tag="hello"):
-    """Child: the application is loaded; this is its database and what it handles."""
+    """Worker to supervisor: the application is loaded; it uses this database and these queues."""
 
     url: str
     queues: dict[str, int]
@@ -39,21 +39,21 @@ class Hello(Struct, frozen=True, tag="hello"):
 
 
 class StartFailed(Struct, frozen=True, tag="start_failed"):
-    """Child: the application cannot be run, and a retry will not help."""
+    """From any process to its parent: the application cannot be run; a retry will not help."""
 
     message: str
 
 
 class SlotLost(Struct, frozen=True, tag="slot_lost"):
-    """Child: a handler that does not stop occupies a slot; replace this process."""
+    """Worker to supervisor: a handler that does not stop occupies a slot; replace this process."""
 
     reason: str
 
 
 class Load(Struct, frozen=True, tag="load"):
-    """Child: running and waiting jobs, and finished attempts.
+    """Worker to supervisor: its running jobs, waiting jobs and finished attempts.
 
-    Its memory is set where the supervisor cannot read it.
+    `memory` is set only on systems where the supervisor cannot read the memory of another process.
     """
 
     running: int
@@ -63,18 +63,18 @@ class Load(Struct, frozen=True, tag="load"):
 
 
 class Start(Struct, frozen=True, tag="start"):
-    """Supervisor: start as this worker with a lease of this many seconds."""
+    """Supervisor to worker: start under this worker id, with a lease of this many seconds."""
 
     worker: int
     lease: float
 
 
 class Lost(Struct, frozen=True, tag="lost"):
-    """Supervisor: the lease is gone; stop all handlers and end."""
+    """Supervisor to worker: the lease is lost; stop all handlers and exit."""
 
 
 class Drain(Struct, frozen=True, tag="drain"):
-    """Supervisor: stop claiming, finish within this many seconds, release the rest, exit."""
+    """Supervisor to worker: stop claiming, finish within these seconds, release the rest, exit."""
 
     seconds: float
 
@@ -94,62 +94,62 @@ class StopHandler(Struct, frozen=True, tag="stop_handler"):
 
 
 class HandlerStarted(Struct, frozen=True, tag="handler_started"):
-    """Job process: the application is loaded and the handler of this run starts."""
+    """Job process to worker: the application is loaded and the handler of this run starts."""
 
     run: int
 
 
 class HandlerLogged(Struct, frozen=True, tag="handler_logged"):
-    """Job process: the handler of this run logged this line."""
+    """Job process to worker: the handler of this run logged this line."""
 
     run: int
     line: LogLine
 
 
 class HandlerFinished(Struct, frozen=True, tag="handler_finished"):
-    """Job process: the handler of this run finished with this outcome."""
+    """Job process to worker: the handler of this run finished with this outcome."""
 
     run: int
     outcome: Outcome
 
 
 class ForkServerReady(Struct, frozen=True, tag="ready"):
-    """Fork server: the application is loaded and can be forked."""
+    """Fork server to launcher: the application is loaded and can be forked."""
 
 
 class CannotFork(Struct, frozen=True, tag="cannot_fork"):
-    """Fork server: the application is loaded but forking it is unsafe, for this reason."""
+    """Fork server to launcher: the application is loaded, but unsafe to fork for this reason."""
 
     reason: str
 
 
-FromChild = Hello | StartFailed | SlotLost | Load
-ToChild = Start | Lost | Drain
+FromWorker = Hello | StartFailed | SlotLost | Load
+ToWorker = Start | Lost | Drain
 ToJob = RunJob | StopHandler
 FromJob = HandlerStarted | HandlerLogged | HandlerFinished | StartFailed
 FromForkServer = ForkServerReady | CannotFork | StartFailed
 
 _ENCODE = msgspec.json.Encoder().encode
-_FROM_CHILD: msgspec.json.Decoder[FromChild] = msgspec.json.Decoder(FromChild)
-_TO_CHILD: msgspec.json.Decoder[ToChild] = msgspec.json.Decoder(ToChild)
+_FROM_WORKER: msgspec.json.Decoder[FromWorker] = msgspec.json.Decoder(FromWorker)
+_TO_WORKER: msgspec.json.Decoder[ToWorker] = msgspec.json.Decoder(ToWorker)
 _TO_JOB: msgspec.json.Decoder[ToJob] = msgspec.json.Decoder(ToJob)
 _FROM_JOB: msgspec.json.Decoder[FromJob] = msgspec.json.Decoder(FromJob)
 _FROM_FORKSERVER: msgspec.json.Decoder[FromForkServer] = msgspec.json.Decoder(FromForkServer)
 
 
-def encode_line(message: FromChild | ToChild | ToJob | FromJob | FromForkServer) -> bytes:
+def encode_line(message: FromWorker | ToWorker | ToJob | FromJob | FromForkServer) -> bytes:
     """Encode a message as a line."""
     return _ENCODE(message) + b"\n"
 
 
-def read_from_child(text: bytes) -> FromChild:
+def read_from_worker(text: bytes) -> FromWorker:
     """Decode a message from a worker process."""
-    return _FROM_CHILD.decode(text)
+    return _FROM_WORKER.decode(text)
 
 
-def read_to_child(text: bytes) -> ToChild:
+def read_to_worker(text: bytes) -> ToWorker:
     """Decode a message from the supervisor."""
-    return _TO_CHILD.decode(text)
+    return _TO_WORKER.decode(text)
 
 
 def read_to_job(text: bytes) -> ToJob:

@@ -1,4 +1,4 @@
-"""Sentinel process: kills programs of handlers when worker and supervisor are dead."""
+"""Sentinel process: kills programs of handlers once worker and supervisor are dead."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ _MAX_DESCRIPTORS = 1 << 16
 
 
 def set_up(shared_state: SharedState) -> None:
-    """Fork a process that kills the programs of this one's handlers after it has ended.
+    """Fork a sentinel; once this worker has ended, it kills the programs that handlers started.
 
     Usually the supervisor does this. If the supervisor is killed, the kernel kills the worker and job processes, but
     not the programs that handlers started; such a program would run next to the one that the next attempt starts.
@@ -29,7 +29,7 @@ def set_up(shared_state: SharedState) -> None:
         for group in shared_state.groups():
             _kill(group)
     finally:
-        _kill(worker)  # includes the group of this process
+        _kill(worker)  # the group of the worker, of which this process is a member
         os._exit(0)
 
 

@@ -22,7 +22,7 @@ from holdfast.model.ids import JobId
 from holdfast.model.time import Duration, in_seconds
 
 _ENTRY = struct.Struct("<16sIdq")  # job, fence (0: the entry is free), start by the monotonic clock, timeout (0: none)
-_TIME = struct.Struct("<d")  # by the monotonic clock; aligned, so that it is accessed in one piece
+_TIME = struct.Struct("<d")  # by the monotonic clock; aligned, so that a reader never sees half of a write
 _BLOCKER = struct.Struct("128s")  # job type of the handler that blocks the event loop
 _DEADLINE_OFFSET, _ALIVE_OFFSET, _BLOCKED_OFFSET, _BLOCKER_OFFSET = 0, _TIME.size, 2 * _TIME.size, 3 * _TIME.size
 _HEADER_BYTES = _BLOCKER_OFFSET + _BLOCKER.size

@@ -11,7 +11,7 @@ INTERVAL_S = 0.5
 """Seconds between two signs of life."""
 
 _MAX_STEP_S = 2.0
-"""Longest time between two observations that counts as silence."""
+"""Longest time between two observations that counts; beyond it, the observer was frozen."""
 
 
 class SignOfLife:

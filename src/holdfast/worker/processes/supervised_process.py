@@ -34,9 +34,9 @@ from holdfast.worker.processes.protocol import (
     SlotLost,
     Start,
     StartFailed,
-    ToChild,
+    ToWorker,
     encode_line,
-    read_from_child,
+    read_from_worker,
     stop_timeout,
 )
 from holdfast.worker.processes.shared_state import RunningEntry, SharedState
@@ -99,8 +99,8 @@ class SupervisedProcess:
         self._node_draining = False
         """True if the whole node drains; renewals report it.
 
-        A worker that is only replaced does not report it, because the response to a renewal is how the node learns
-        that an operator wants it to drain.
+        A worker that drains because it is being replaced does not report it: an operator's request to drain the node
+        arrives in the response to a renewal, and must still reach this node.
         """
         self._overdue: dict[AttemptKey, RunningEntry] = {}
         self._silence = SilenceTimer(time.monotonic())
@@ -241,7 +241,7 @@ class SupervisedProcess:
         return None
 
     async def _renew(self, backend: SupervisorBackend, worker: WorkerId) -> None:
-        """Renew the lease after each third of it; retry soon if that fails."""
+        """Renew the lease every third of its length; after a failure, retry sooner."""
         while True:
             await asyncio.sleep(self._lease / 3)
             while True:
@@ -364,7 +364,7 @@ class SupervisedProcess:
         silence = f"no sign of life for {self._plan.max_silence:g} s, so it was killed"
         return Crashed(silence if self._silent else describe_exit(code))
 
-    def _send(self, message: ToChild) -> None:
+    def _send(self, message: ToWorker) -> None:
         if self._writer is not None:
             with contextlib.suppress(OSError, RuntimeError):
                 self._writer.write(encode_line(message))
@@ -378,5 +378,5 @@ class SupervisedProcess:
 async def _read(reader: asyncio.StreamReader) -> Hello | StartFailed | SlotLost | Load | None:
     with contextlib.suppress(OSError, msgspec.DecodeError, ValueError):
         if text := await reader.readline():
-            return read_from_child(text)
+            return read_from_worker(text)
     return None

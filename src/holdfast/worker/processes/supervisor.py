@@ -45,7 +45,7 @@ def restart_delay(last: float, code: int, *, at_work: bool, lifetime: float) -> 
         last: Delay before the previous start.
         code: Exit code of the worker.
         at_work: The worker crashed while it ran jobs.
-        lived: Seconds between its start and its end; 0 if it never became ready.
+        lifetime: Seconds between its start and its end; 0 if it never became ready.
     """
     if at_work or lifetime > _STABLE_AFTER_S:
         return MIN_RESTART_DELAY_S
@@ -77,17 +77,20 @@ class Supervisor:
         self._reload = asyncio.Event()
         """Set when the application is loaded again; each reload replaces the event."""
         self._reported: asyncio.Event | None = None
-        """Reload whose failure was reported, because every worker process would report the same."""
+        """Reload whose failure was reported.
+
+        It is reported once, because every worker process fails in the same way.
+        """
         self._launcher = WorkerLauncher(plan.command, plan.forkserver, say)
         self._children: set[SupervisedProcess] = set()
         self._stop = asyncio.Event()
         self.drained = False
-        """The stop was requested through the API or CLI, not by a signal."""
+        """True if the stop was requested through the API or CLI, not by a signal."""
         self.signalled = asyncio.Event()
         """Set when SIGTERM or SIGINT arrives."""
         self._urgent = False
         self._was_ready = False
-        """At least one worker process has become ready."""
+        """True if at least one worker process has become ready."""
         self._opening = asyncio.Lock()
         self._url: str | None = None
         """Database or service of the workers, once one of them has connected."""
@@ -349,7 +352,10 @@ class Supervisor:
             await asyncio.sleep(1.0)
 
     async def _open_backends(self, url: str) -> SupervisorBackend:
-        """Return the backend for leases, which serves nothing else, so that nothing delays it."""
+        """Return the backend for leases; open it and the one for maintenance on first use.
+
+        They are separate, so that maintenance cannot delay a renewal.
+        """
         async with self._opening:
             self._url = url
             if self._lease_backend is None:

@@ -20,16 +20,16 @@ from holdfast.worker.processes.protocol import (
     EXIT_LEASE_LOST,
     EXIT_NO_DATABASE,
     Drain,
-    FromChild,
+    FromWorker,
     Hello,
     Load,
     Lost,
     SlotLost,
     Start,
     StartFailed,
-    ToChild,
+    ToWorker,
     encode_line,
-    read_to_child,
+    read_to_worker,
     stop_timeout,
 )
 from holdfast.worker.processes.shared_state import SharedState
@@ -183,14 +183,14 @@ class WorkerProcess:
         while (left := self._shared_state.deadline - time.monotonic()) > 0:  # noqa: ASYNC110 - a renewal changes the deadline
             await asyncio.sleep(left)
 
-    def _send(self, message: FromChild) -> None:
+    def _send(self, message: FromWorker) -> None:
         with contextlib.suppress(OSError, RuntimeError):
             self._writer.write(encode_line(message))
 
 
-async def _read(reader: asyncio.StreamReader) -> ToChild | None:
+async def _read(reader: asyncio.StreamReader) -> ToWorker | None:
     """Return the next message, or None if the supervisor is gone."""
     with contextlib.suppress(OSError):
         if text := await reader.readline():
-            return read_to_child(text)
+            return read_to_worker(text)
     return None

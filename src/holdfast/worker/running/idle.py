@@ -19,23 +19,23 @@ async def wait_for_jobs(
 ) -> None:
     """Wait for a wake-up, or until the queue must claim without one.
 
-    A subscription that finds all jobs by itself polls for all queues of the process together, so the queue does not
-    poll too.
+    A subscription with a `poll_interval_s` polls once for all queues of the process. If that is often enough, this
+    queue claims only after a wake-up or every `IDLE_CLAIM_INTERVAL_S`.
 
     Args:
         subscription: Wake-ups of the queue.
         claims: Claims to which wake-ups are passed on.
         poll: Seconds until a claim without a wake-up.
-        recheck_at: Time at which the caller has something else to do.
+        recheck_at: Time by the monotonic clock at which to return at the latest.
         interrupted: Checked after each `poll` seconds; True ends the wait.
     """
     until = time.monotonic() + IDLE_CLAIM_INTERVAL_S
     while True:
         pause = min(poll, claims.recheck_delay(), recheck_at - time.monotonic())
-        news = await subscription.wait(max(0.0, pause))
-        claims.on_ready(news)
-        found_within = subscription.poll_interval_s
-        if news is not None or found_within is None or found_within > poll:
+        notifications = await subscription.wait(max(0.0, pause))
+        claims.on_ready(notifications)
+        poll_interval = subscription.poll_interval_s
+        if notifications is not None or poll_interval is None or poll_interval > poll:
             return
         if pause < poll or time.monotonic() >= until or interrupted():
             return

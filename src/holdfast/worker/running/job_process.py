@@ -40,12 +40,14 @@ START_TIMEOUT_S = 120.0
 """Time limit for loading the application; it does not count towards a job's timeout."""
 
 MAX_SUSPECT_PROCESSES = 8
-"""Largest number of processes of a worker for suspects in groups of one size.
+"""Largest number of job processes in which a worker runs suspects, for each group size.
 
 A dead worker may leave hundreds of suspects, and a lack of memory may have been the cause.
 """
 
 _FLUSH_TIMEOUT_S = 0.2
+"""Seconds to wait for the last messages of a process that has exited."""
+
 MAX_LINE_BYTES = 8 * 1024 * 1024
 """Largest message between a worker and a job process."""
 

@@ -48,7 +48,7 @@ async def cancel_lost_jobs(source: JobSource, queue_runners: Sequence[QueueRunne
         try:
             lost = await source.lost(held)
         except HoldfastError:  # the database is unavailable: the lease decides
-            for queue in queue_runners:  # another server may respond next, which lacks the latest reports
+            for queue in queue_runners:  # after a failover, the new server may lack the latest reports
                 queue.compare_held()
             continue
         for job in lost:
@@ -57,7 +57,7 @@ async def cancel_lost_jobs(source: JobSource, queue_runners: Sequence[QueueRunne
 
 
 async def release_unknown_jobs(source: JobSource, worker: WorkerId, queue_runners: Sequence[QueueRunner]) -> None:
-    """Release jobs that only the database believes to run here. Runs until cancelled.
+    """Release jobs that this worker holds in the database but does not run, until cancelled.
 
     A failover to a server that lacks the latest writes brings back jobs that this worker has reported.
     """
@@ -77,6 +77,7 @@ async def release_unknown_jobs(source: JobSource, worker: WorkerId, queue_runner
 async def _unknown_attempts(
     source: JobSource, worker: WorkerId, queue_runners: Sequence[QueueRunner]
 ) -> set[AttemptKey]:
+    # Compared with the state before and after the query: claims and reports may complete meanwhile.
     known = set[AttemptKey]().union(*[queue.known_attempts() for queue in queue_runners])
     held = await source.held_attempts(worker, MAX_HELD_JOBS)
     return set(held).difference(known, *[queue.known_attempts() for queue in queue_runners])

@@ -35,7 +35,7 @@ CLAIM_BATCH_SIZE = 500
 _YIELD_INTERVAL_S = 0.005
 _UNKNOWN_TYPE_DELAY = seconds(30)
 _BUSY_DELAY = seconds(1)
-"""Pause of a job whose abandoned handler still runs here; another process starts it then."""
+"""Delay of a job whose abandoned handler still runs here, so that another process starts it."""
 _FINISH_TIMEOUT_S = 1.0
 """Time limit for saving the last progress of a stopped handler."""
 
@@ -114,7 +114,7 @@ class QueueRunner:
                 group.create_task(self._slot(), name=f"slot {self.queue} {n + 1}")
 
     def compare_held(self) -> None:
-        """Release jobs that only the database believes to run here, once no claim is in flight."""
+        """Release jobs that the worker holds in the database but does not run, between claims."""
         self._compare_next = True
         self._capacity_changed.set()
 
@@ -181,8 +181,8 @@ class QueueRunner:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]
                 continue
             except HoldfastError:
-                # The database is unavailable: the lease decides whether this worker continues. Another server may
-                # respond next, which lacks the latest reports.
+                # The database is unavailable: the lease decides whether this worker continues. After a failover, the
+                # new server may lack the latest reports.
                 self._compare_next = True
                 await asyncio.sleep(RETRY_DELAY_S)
                 continue
@@ -194,7 +194,7 @@ class QueueRunner:
         return now + self._rechecks[0] - time.monotonic() if self._rechecks else None
 
     async def _release_unknown(self, outcome: Outcome) -> None:
-        """Report this outcome for jobs that the worker holds unknowingly; wait for the database."""
+        """Report this outcome for jobs that the worker holds unknowingly; retry during an outage."""
         while not self.stopping:
             try:
                 held_jobs = await self._held_jobs()
@@ -263,7 +263,7 @@ class QueueRunner:
             self._postpone(job)
             return None
         if not self._waiting.may_start(job):
-            self._release(job)  # the engine expires the job
+            self._release(job)  # its deadline has passed: maintenance cancels it
             return None
         call = self._runner.call(job)
         if call is None:
@@ -371,5 +371,5 @@ class QueueRunner:
         per_second = self._completions.rate(now)
         slow = all(now - run.since > PREFETCH_S for run in self._runs.values())
         if slow and len(self._runs) >= self.size - self._lost_slots:
-            return 0  # whatever the rate was: all running jobs take longer than the work to claim ahead
+            return 0  # every slot runs a job that already takes longer than `PREFETCH_S`, whatever the rate was
         return min(self._max_prefetch, int(per_second * PREFETCH_S))

@@ -88,7 +88,10 @@ class Runner:
         self._rng = rng
 
     def call(self, job: Job) -> HandlerCall | None:
-        """Return how to call the handler of a job (crash suspects: in a job process), or None."""
+        """Return how to call the handler of a job, or None if there is none.
+
+        The handler of a suspect is called in a job process.
+        """
         isolated = self._processes is not None and suspect_group_size(job) is not None
         return (self._isolated if isolated else self._calls).get(job.type)
 
@@ -155,7 +158,7 @@ class Runner:
     def _group_size(self, job: Job) -> int | None:
         """Return the group size of a suspect; None if its handler asks for a process.
 
-        Only coroutines can be stopped without ending the process, so that other handlers run alone.
+        Only a coroutine can be stopped without ending its process, so a suspect that needs a thread runs alone.
         """
         match self._calls[job.type].place:
             case "process":

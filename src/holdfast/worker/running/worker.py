@@ -59,7 +59,7 @@ class Worker:
                 settler=self._settler,
                 shared_state=shared_state,
                 max_prefetch=max_prefetch,
-                poll=poll * max(1.0, len(queues) / 3),
+                poll=poll * max(1.0, len(queues) / 3),  # many queues poll less often, to bound the load
                 on_slot_lost=on_slot_lost,
             )
             for queue, size in queues.items()
@@ -74,7 +74,7 @@ class Worker:
 
     @property
     def finished(self) -> int:
-        """Number of attempts that ended in this process."""
+        """Number of attempts that ended by themselves; released jobs do not count."""
         return self._settler.finished
 
     @property
@@ -105,7 +105,7 @@ class Worker:
         await self._ended.wait()
 
     async def drain(self, grace: float) -> None:
-        """Stop gracefully: no job is lost, and unfinished jobs spend no attempt."""
+        """Stop within about `grace` seconds: no job is lost, and unfinished jobs spend no attempt."""
         until = time.monotonic() + grace
         for queue_runner in self._queue_runners:  # 1. stop claiming, 2. release jobs that were not started
             for job in queue_runner.stop_claiming():
@@ -123,7 +123,7 @@ class Worker:
         await self._end()
 
     async def abandon(self, timeout: float) -> None:
-        """Stop all handlers at once and report nothing because the lease is lost."""
+        """Stop all handlers within `timeout` seconds and report nothing, because the lease is lost."""
         self._settler.drop()
         for queue_runner in self._queue_runners:
             queue_runner.stop_claiming()
