@@ -41,7 +41,7 @@ class Attempts:
         self._settles: Batcher[Report, bool] = Batcher(self._flush_settles, max_batch_size=_SETTLE_BATCH_SIZE)
 
     def claims(self, worker: WorkerId, queues: Sequence[str], types: Sequence[str] | None = None) -> Claims:
-        """Return a claimer of jobs in these queues (and of these types) for a worker."""
+        """Return the claims of a worker on these queues and job types (None: any type)."""
         return Claims(self._store, worker, queues, types)
 
     def listen(self, queues: Sequence[str]) -> Subscription:

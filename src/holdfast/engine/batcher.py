@@ -45,7 +45,7 @@ class Batcher(Generic[In, Out]):
         """Number of items in flight."""
         self._timer: asyncio.TimerHandle | None = None
         """Set while items wait although another flush could start."""
-        self._overdue = False
+        self._timer_expired = False
         """True if the timer expired."""
 
     async def submit(self, item: In) -> Out:
@@ -77,15 +77,15 @@ class Batcher(Generic[In, Out]):
             self._timer = asyncio.get_running_loop().call_later(MAX_FLUSH_DELAY_S, self._on_timer)
 
     def _is_due(self) -> bool:
-        return self._overdue or len(self._waiting) >= self._in_flight
+        return self._timer_expired or len(self._waiting) >= self._in_flight
 
     def _on_timer(self) -> None:
         self._timer = None
-        self._overdue = True
+        self._timer_expired = True
         self._start_flush()
 
     def _take_batch(self) -> list[tuple[In, asyncio.Future[Out], float]]:
-        self._overdue = False
+        self._timer_expired = False
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -118,7 +118,7 @@ class Batcher(Generic[In, Out]):
         if len(results) != len(batch):
             results = [RuntimeError(f"a flush of {len(batch)} items returned {len(results)} results")] * len(batch)
         if all(isinstance(result, Unavailable) for result in results):
-            self._reject_overdue()
+            self._reject_late()
         for (_, future, _), result in zip(batch, results, strict=True):
             if future.done():
                 continue
@@ -127,11 +127,11 @@ class Batcher(Generic[In, Out]):
             else:
                 future.set_result(result)
 
-    def _reject_overdue(self) -> None:
+    def _reject_late(self) -> None:
         """Reject items that have waited long for a flush that failed; they were not tried."""
-        overdue = time.monotonic() - MAX_WAIT_S
-        rejected = [future for _, future, arrived_at in self._waiting if arrived_at < overdue]
-        self._waiting = [entry for entry in self._waiting if entry[2] >= overdue]
+        oldest = time.monotonic() - MAX_WAIT_S
+        rejected = [future for _, future, arrived_at in self._waiting if arrived_at < oldest]
+        self._waiting = [entry for entry in self._waiting if entry[2] >= oldest]
         for future in rejected:
             if not future.done():
                 future.set_exception(

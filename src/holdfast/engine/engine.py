@@ -80,8 +80,9 @@ class Engine:
         self.workers = WorkerService(store)
         """Leases, drain requests and job types of workers."""
         self.remote_workers = RemoteWorkers(store, self.workers, settle=self.attempts.settle_remote)
+        """Workers that connect over HTTP."""
         self.unknown_jobs = UnknownJobs(store, self.attempts.settle_remote)
-        """Workers that connect over the network."""
+        """Jobs that remote workers hold but do not run."""
         self.queues = QueueService(store)
         """Queues and their pauses."""
         self.limits = LimitService(store)
@@ -135,7 +136,7 @@ class Engine:
         await maintenance.run_maintenance(self.store, rules, stop=stop, emit=self._emit, rng=self._rng)
 
     async def run_maintenance_once(self) -> tuple[int, int]:
-        """Reap and promote once; return the numbers of jobs recovered and made ready."""
+        """Reap and promote until nothing is left; return how many jobs were recovered and promoted."""
         rules = MaintenanceRules(self.rules.retry, self.rules.retention)
         return await maintenance.run_once(self.store, rules, rng=self._rng)
 

@@ -114,14 +114,14 @@ class _Ticks:
         return await workers.mark_types_seen(self._store)
 
     async def cancel_overdue(self) -> float:
-        cancelled = await deadlines.cancel_overdue(self._store)
-        return 0 if cancelled >= deadlines.BATCH_SIZE else DEADLINE_INTERVAL_S
+        checked = await deadlines.cancel_overdue(self._store)
+        return 0 if checked >= deadlines.BATCH_SIZE else DEADLINE_INTERVAL_S
 
 
 async def run_once(
     store: Store, rules: MaintenanceRules, *, rng: Callable[[], float] = random.random
 ) -> tuple[int, int]:
-    """Reap and promote until nothing is left; return the jobs recovered and made ready."""
+    """Reap and promote until nothing is left; return how many jobs were recovered and promoted."""
     recovered = promoted = 0
     for work in (reap.reap, reap.adopt_orphans):
         while done := await work(store, default=rules.retry, rng=rng):

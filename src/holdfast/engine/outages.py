@@ -23,7 +23,7 @@ class OutageMonitor:
         self._last_failure = 0.0
 
     def now(self) -> float:
-        """Return the time for `succeeded`."""
+        """Return the current time, to be passed to `succeeded` after the round."""
         return self._monotonic()
 
     def failed(self, error: Exception) -> None:

@@ -10,7 +10,7 @@ from holdfast import tasks
 from holdfast.engine.claiming.claims import Claims
 from holdfast.engine.claiming.dispatch_settings import DispatchSettingsCache
 from holdfast.engine.jobs import steps
-from holdfast.engine.jobs.queries import fitting, read_steps
+from holdfast.engine.jobs.queries import count_fitting, read_steps
 from holdfast.engine.sized_pages import SizedPage
 from holdfast.engine.workers import WorkerReport, WorkerService
 from holdfast.errors import Invalid, LeaseLost, Rejected
@@ -43,7 +43,7 @@ POLL_INTERVAL_S = 1.0
 
 MAX_POLL_STATES = 2_000
 MAX_CLAIM_BYTES = 8 * 1024 * 1024
-"""Size of the jobs in the response to one claim; the others are released."""
+"""Largest total size of the jobs in the response to one claim; jobs beyond it are released."""
 POLL_STATE_RETENTION_S = 60.0
 """Time for which the scheduling state of a worker is kept after its last poll."""
 
@@ -185,7 +185,7 @@ class RemoteWorkers:
 
     async def _release_excess(self, jobs: list[Job]) -> list[Job]:
         """Return the first jobs, up to `MAX_CLAIM_BYTES`, and release the others."""
-        count = fitting(jobs, MAX_CLAIM_BYTES)
+        count = count_fitting(jobs, MAX_CLAIM_BYTES)
         if count < len(jobs):
             await self._settle([Report(job, Interrupted(started=False)) for job in jobs[count:]])
         return jobs[:count]

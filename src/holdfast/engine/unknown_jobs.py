@@ -1,7 +1,8 @@
 """Jobs that remote workers hold according to the database, and that they do not run.
 
-A failover to a server that lacks the latest writes brings back jobs that a worker has reported. The worker renews its
-lease, so that they would run for ever. Its renewals name the jobs that it runs, and this service releases the others.
+A failover to a server that lacks the latest writes brings back jobs that a worker has reported. Because the worker
+renews its lease, no reap would recover them. Its renewals name the jobs that it runs, and this service releases the
+others.
 """
 
 import time
@@ -69,9 +70,9 @@ class UnknownJobs:
         self._comparisons.pop(worker, None)
         self._comparisons[worker] = _Comparison(now, {attempt: since.get(attempt, now) for attempt in missing})
         self._forget(now)
-        longest = max(MIN_MISSING_S, in_seconds(lease))
-        overdue = {attempt for attempt in missing if now - since.get(attempt, now) >= longest}
-        return await self._release(worker, overdue) if overdue else set()
+        min_missing = max(MIN_MISSING_S, in_seconds(lease))
+        unknown = {attempt for attempt in missing if now - since.get(attempt, now) >= min_missing}
+        return await self._release(worker, unknown) if unknown else set()
 
     async def _release(self, worker: WorkerId, attempts: Collection[_Attempt]) -> set[JobId]:
         jobs = await self._store.single(lambda tx: tx.get([job_id for job_id, _ in attempts]))

@@ -85,8 +85,9 @@ async def _update(tx: Tx, cursor: RollupCursor) -> RollupResult:
     stats = new.builder.stats()
     await _add(tx, MINUTE, stats)
     await lifetime_counters.add(tx, stats)
+    # Minutes before `begun` are part of their hour already; the first update starts an hour before its first row.
     begun = cursor.hours or (rollups.floor(new.first, HOUR) - HOUR if new.first else 0)
-    upto = min(now, new.last) if new.more else now
+    upto = min(now, new.last) if new.more else now  # minutes after the last row that was read are not complete
     hours = await _roll_up_minutes(tx, Instant(begun), upto) if begun else begun
     pruned = await tx.prune_changes(seen.low_water, CHANGE_LOG_RETENTION, _PRUNE_BATCH_SIZE)
     changed = RollupCursor(

@@ -80,7 +80,11 @@ class Claims:
         """Do nothing: a claim in flight completes."""
 
     def on_ready(self, notifications: Iterable[LaneReady] | None) -> None:
-        """Process a wake-up: lanes with ready jobs; none if they are unknown; None after a timeout."""
+        """Process the result of a wait for wake-ups.
+
+        Args:
+            notifications: Lanes with ready jobs; empty if the lanes are not known; None if the wait timed out.
+        """
         if notifications is None:
             return
         lanes = list(notifications)
@@ -108,8 +112,9 @@ class Claims:
     def _record(self, rotation: DeficitRoundRobin, shares: Allocation, slots: int, claim: LimitedClaim) -> None:
         """Charge the flows for the claimed jobs and return the shares that limits did not allow."""
         allowed = shares if claim.shares is shares else Allocation(claim.shares, shares.allotted_at)
-        # A late commit lowers the floor by its notification if the store pushes those of other nodes; a lost one
-        # delays its job until the next scan.
+        # A job whose transaction commits late may lie below the floor. If the store pushes notifications of other
+        # nodes, the one for this job lowers the floor again, and no lag is needed; if it is lost, the next scan finds
+        # the job.
         lag = 0.0 if self._store.has_push else FLOOR_LAG_S
         rotation.on_claimed(allowed, _by_lane(claim.jobs), slots, time.monotonic(), lag=lag)
         if allowed is not shares:

@@ -48,7 +48,7 @@ class LimitedClaim(NamedTuple):
     shares: Sequence[Share]
     """Shares that the limits allowed."""
     full: dict[LimitName, Duration | None]
-    """Limits without room, and the time until they have some; None until a job ends."""
+    """Limits without room, and the time until they have some; None if a job must end first."""
     saved: Sequence[Limit] = ()
     """Limits that the claim changed."""
     at: Instant = Instant(0)

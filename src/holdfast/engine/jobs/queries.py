@@ -24,6 +24,12 @@ _STEPS_READ_SIZE = 10
 MAX_STEPS = 1_000
 """Maximum number of steps on a page."""
 
+_FIELDS_BYTES = 800
+"""Approximate size, in a response, of the fields that `stored_size` does not measure."""
+
+_STEP_FIELDS_BYTES = 400
+"""Size of the key and the other fields of a step in a response."""
+
 MAX_COUNTED_JOBS = 1_000
 """Dead letters counted per group; larger groups are reported as having more."""
 
@@ -146,7 +152,7 @@ def stored_size(job: Job) -> int:
     return _FIELDS_BYTES + sum(len(part) for part in parts if part is not None)
 
 
-def fitting(jobs: Sequence[Job], max_bytes: int) -> int:
+def count_fitting(jobs: Sequence[Job], max_bytes: int) -> int:
     """Return how many of the jobs fit into a response of this size, at least one."""
     size = 0
     for count, job in enumerate(jobs):
@@ -154,14 +160,6 @@ def fitting(jobs: Sequence[Job], max_bytes: int) -> int:
         if count and size > max_bytes:
             return count
     return len(jobs)
-
-
-_FIELDS_BYTES = 800
-"""Size of the other fields of a job in a response."""
-
-
-_STEP_FIELDS_BYTES = 400
-"""Size of the key and the other fields of a step in a response."""
 
 
 def require_tenant(found: list[Job], job_id: JobId, tenant: str | None) -> Job:

@@ -38,8 +38,8 @@ async def reap(store: Store, *, default: RetryRule, rng: Callable[[], float]) ->
 async def shorten_leases(store: Store) -> int:
     """Shorten leases that were granted before the database's clock was set back.
 
-    Returns how many. Without this, jobs of a dead node would wait longer by the step. Nothing is locked unless there is
-    such a lease.
+    Returns how many. Otherwise the jobs of a dead node would wait for as much longer as the clock was set back. Nothing
+    is locked unless there is such a lease.
     """
     workers = await store.single(lambda tx: tx.overlong_leases(BATCH_SIZE))
     return await store.run(lambda tx: tx.shorten_leases(workers)) if workers else 0

@@ -135,7 +135,7 @@ async def _insert(
 def _receipt_for(job: NewJob, row: InsertResult, tried: Container[JobId] = ()) -> Receipt | HoldfastError:
     """Return the receipt of an inserted row, or the error if it is a duplicate.
 
-    `tried` has the ids of an earlier try with an unknown outcome: to find one of them means that this try succeeded.
+    `tried` has the ids of an earlier try with an unknown outcome. A row with one of them shows that it was committed.
     """
     if row.id in tried:
         return Receipt(row.id, row.created_at, replayed=False)

@@ -53,7 +53,10 @@ class PayloadSchemas:
         self._warned: set[tuple[str, str, tuple[str, ...]]] = set()
 
     async def check(self, spec: JobSpec) -> None:
-        """Raise `Invalid` if the payload does not match the schema of its type, if that is refused."""
+        """Raise `Invalid` if the payload does not match the schema of its type.
+
+        With the mode `"warn"` a mismatch is logged instead.
+        """
         if self.mode == "ignore":
             return
         schemas = await self._schemas(spec.tenant)
@@ -61,7 +64,7 @@ class PayloadSchemas:
             self._report(spec, fault)
 
     async def check_many(self, specs: Sequence[JobSpec | Invalid]) -> Sequence[JobSpec | Invalid]:
-        """Return the specs with an error in place of each whose payload is refused."""
+        """Return the specs, with an error in place of each that `check` would refuse."""
         if self.mode == "ignore":
             return specs
         tenants = {spec.tenant for spec in specs if isinstance(spec, JobSpec)}

@@ -161,7 +161,7 @@ class Submitter:
     async def _turn(self, queues: Iterable[_TenantQueue]) -> AsyncIterator[None]:
         """Hold the locks of these queues, in the given order, and a slot for one transaction.
 
-        Raises `Unavailable` if those before take too long.
+        Raises `Unavailable` if earlier submissions hold them for too long.
         """
         async with AsyncExitStack() as stack:
             try:
