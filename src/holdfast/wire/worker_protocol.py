@@ -13,7 +13,7 @@ MAX_JOBS_PER_REQUEST = 500
 """Maximum number of jobs in one claim, and of outcomes in one settle."""
 MAX_HELD_JOBS = 10_000
 MAX_TYPES = 1_000
-"""Maximum number of job types of a worker; they are stored with it, and read to explain jobs."""
+"""Maximum number of job types of a worker; each explanation of a job reads them."""
 
 WorkerText = Annotated[str, Meta(pattern=r"^w-[0-3][0-9a-f]{15}$", description="Id of a worker; never reused.")]
 JobText = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")]
