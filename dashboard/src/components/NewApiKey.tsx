@@ -16,7 +16,7 @@ const SCOPES: Record<Scope, string> = {
   cancel: "cancel, retry, replay and delete jobs",
   worker: "run jobs as a worker over HTTP",
   metrics: "read /metrics, which covers all tenants",
-  admin: "everything, for all tenants",
+  admin: "everything in this tenant; for the tenant default, everything in the installation",
 };
 /** Scopes that an administrator of one tenant can grant. */
 const TENANT_SCOPES: Partial<Record<Scope, string>> = { read: SCOPES.read, submit: SCOPES.submit, cancel: SCOPES.cancel, worker: SCOPES.worker, admin: "everything of this tenant, including its API keys" };
