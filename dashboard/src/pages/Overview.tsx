@@ -5,6 +5,7 @@ import { lazy, Suspense } from "react";
 import { pausesQuery } from "../api/adminQueries";
 import { jobsQuery, meQuery, queuesQuery, statsQuery, summaryQuery, throughputQuery, workersQuery, type Window } from "../api/queries";
 import type { JobOut, QueueOut, WorkerOut } from "../api/types.gen";
+import { DemoData } from "../components/DemoData";
 import { ToggleGroup } from "../components/ToggleGroup";
 import { QueryView, Card, Empty, ErrorBox, Loading } from "../components/Feedback";
 import { Time } from "../components/Time";
@@ -30,7 +31,8 @@ export function Overview() {
   const recent = useQuery(summaryQuery({ window: "5m" }));
   const series = useQuery(throughputQuery({ window }));
   const deadLetters = useQuery(jobsQuery({ status: "dead", limit: FETCHED_DEAD_LETTERS }));
-  const admin = isAdmin(useQuery(meQuery).data);
+  const me = useQuery(meQuery).data;
+  const admin = isAdmin(me);
   const pauses = useQuery({ ...pausesQuery, enabled: admin }).data?.items;
   const loaded = stats.data && queues.data && workers.data && recent.data;
   const failed = [stats, queues, workers, recent].find((query) => query.error && !query.data);
@@ -46,6 +48,7 @@ export function Overview() {
           Loading …
         </div>
       )}
+      {me?.demo && admin && <DemoData />}
       <div className="tiles">
         <Tile label="Finished" value={recent.data && formatRate(recent.data.rates.finished)} unit="/s" note={recent.data && `submitted ${formatRate(recent.data.rates.submitted)}/s`} />
         <Tile label="Failed attempts" value={recent.data && formatPercent(recent.data.failure_ratio)} note="last 5 minutes" tone={recent.data && (recent.data.failure_ratio ?? 0) > 0.2 ? "warn" : undefined} />
