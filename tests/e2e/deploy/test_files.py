@@ -29,8 +29,8 @@ def load_compose(name):
 @pytest.mark.parametrize("name, database", COMPOSE.items())
 def test_a_compose_file_has_all_services(name, database):
     services = load_compose(name)["services"]
-    assert set(services) == {database, "redis", "migrate", "serve", "work", "nginx"}
-    assert services["serve"]["deploy"]["replicas"] == services["work"]["deploy"]["replicas"] == 3
+    assert set(services) == {database, "redis", "migrate", "serve", "worker", "nginx"}
+    assert services["serve"]["deploy"]["replicas"] == services["worker"]["deploy"]["replicas"] == 3
     assert services["nginx"]["ports"] == ["127.0.0.1:8080:8080"]
     assert all("container_name" not in each for each in services.values())  # a fixed name would prevent scaling
     for each in services.values():
@@ -44,7 +44,7 @@ def test_a_compose_file_has_all_services(name, database):
 def test_nodes_of_a_compose_file_are_hardened_and_contain_no_secret(name):
     """T32, T44: no default password, no root, no writable root file system."""
     text = (DEPLOY / name).read_text()
-    for service in ("migrate", "serve", "work"):
+    for service in ("migrate", "serve", "worker"):
         found = load_compose(name)["services"][service]
         assert found["read_only"] is True
         assert found["cap_drop"] == ["ALL"]
@@ -121,17 +121,17 @@ def test_the_redis_of_a_compose_file_reads_its_password_from_a_private_file(tmp_
 @pytest.mark.parametrize("name", COMPOSE)
 def test_a_compose_file_uses_existing_settings_and_commands(name):
     services = load_compose(name)["services"]
-    for service in ("migrate", "serve", "work"):
+    for service in ("migrate", "serve", "worker"):
         named = {variable for variable in services[service]["environment"] if variable.startswith("HOLDFAST_")}
         assert named <= VARIABLES
         assert services[service]["command"][0] in COMMANDS
-    drains = int(services["work"]["environment"]["HOLDFAST_DRAIN_SECONDS"])
-    assert int(services["work"]["stop_grace_period"].removesuffix("s")) > drains
+    drains = int(services["worker"]["environment"]["HOLDFAST_DRAIN_SECONDS"])
+    assert int(services["worker"]["stop_grace_period"].removesuffix("s")) > drains
 
 
 def test_both_compose_files_differ_only_in_the_database():
     first, second = (load_compose(name)["services"] for name in COMPOSE)
-    for service in ("redis", "serve", "work", "nginx"):
+    for service in ("redis", "serve", "worker", "nginx"):
         left, right = dict(first[service]), dict(second[service])
         for each in (left, right):
             each["environment"] = {
