@@ -20,7 +20,7 @@ from holdfast.telemetry.metric_names import METRICS
 from holdfast.telemetry.metrics import MAX_LABEL_NAMES, OTHER_LABEL
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tools import docs_http, docs_python
+from tools import docs_compat, docs_http, docs_python
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,6 +51,7 @@ def pages() -> dict[str, str]:
     """Return the text of each page by file name."""
     return {
         "cli.md": _cli(),
+        "compatibility.md": _page("Calls of the source systems", *docs_compat.parts()),
         "http.md": _page("HTTP", *docs_http.parts()),
         "metrics.md": _metrics(),
         "python.md": _page("Python reference", *docs_python.parts()),

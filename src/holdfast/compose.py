@@ -238,6 +238,8 @@ def build_api(
     from holdfast.api.auth.authenticator import AdminKey, BearerAuthenticator
     from holdfast.api.auth.tickets import Tickets
     from holdfast.api.auth.tokens import KeyFile, TokenKeys, Tokens
+    from holdfast.api.compat.access import AnonymousAccess
+    from holdfast.api.compat.systems import routes_of
     from holdfast.api.events.broadcaster import EventBroadcaster
     from holdfast.api.metrics_page import InstallationMetrics
     from holdfast.api.request_slots import LONG_POLL_FACTOR, RequestSlots
@@ -258,6 +260,7 @@ def build_api(
         files.append(KeyFile("HOLDFAST_JWT_PUBLIC_KEY_FILE", path, settings.jwt_algorithm))
     if settings.jwt_jwks_file is not None:
         files.append(KeyFile("HOLDFAST_JWT_JWKS_FILE", Path(settings.jwt_jwks_file)))
+    addresses = ClientAddresses(settings.trusted_proxies)
     authenticator = BearerAuthenticator(
         engine.access.key_cache,
         Tokens(
@@ -265,10 +268,14 @@ def build_api(
             Audience(settings.jwt_issuer, settings.jwt_audience),
         ),
         admin=None if key is None else AdminKey(key),
-        addresses=ClientAddresses(settings.trusted_proxies),
+        addresses=addresses,
         throttle=FailureThrottle(monotonic=monotonic),
     )
-    routes = Routes(route for route in ALL if settings.demo or not route.demo)
+    anonymous = AnonymousAccess(settings.compat_tenant, addresses, settings.cors_origins)
+    routes = Routes(
+        (route for route in ALL if settings.demo or not route.demo),
+        routes_of(settings.compat_systems, anonymous, demo_mode=settings.demo),
+    )
     rules = ServiceRules(
         version=__version__,
         demo=settings.demo,

@@ -56,7 +56,7 @@ def test_named_files_exist(page: Path) -> None:
 
 
 CODE_NAME = re.compile(r"`([A-Za-z_]\w*(?:\.\w+)+|[A-Z][a-z]\w*)(?:\(\))?`")
-FOREIGN_NAMES = {"Authorization", "Host", "element.style"}
+FOREIGN_NAMES = {"Authorization", "Host", "Origin", "element.style"}
 """Headers and names of the browser."""
 
 

@@ -105,7 +105,10 @@ class Api:
         request.route = route.path
         caller = ANONYMOUS
         if route.scope != PUBLIC:
-            caller = await service.auth.caller(request)
+            if route.authenticate is None:
+                caller = await service.auth.caller(request)
+            else:
+                caller = await route.authenticate(service.auth, request)
             request.caller = caller.name
             if route.scope != ANY_CALLER:
                 permit(caller, route.scope, tenant_admin=route.tenant_admin)
@@ -144,7 +147,7 @@ class Api:
     async def _call(self, route: Route, call: RouteCall[Any, Any]) -> HttpResponse | Stream:
         """Parse the body, a large one in a thread, and call the handler."""
         if route.body is not None:
-            body = await call.request.json_body(route.body_limit)
+            body = await call.request.json_body(route.body_limit, any_media_type=route.any_media_type)
             began = time.perf_counter()
             try:
                 call = call._replace(body=await read_body(body, route.body))

@@ -144,11 +144,11 @@ class HttpRequest:
         length = self.headers.get(b"content-length", b"0")
         return len(length) >= 6 and (not length.isdigit() or int(length[:20]) >= LARGE_BODY_BYTES)
 
-    async def json_body(self, max_bytes: int) -> bytes:
+    async def json_body(self, max_bytes: int, *, any_media_type: bool = False) -> bytes:
         """Read the body; reject wrong media types and oversized bodies early."""
         headers = self.headers
         media_type = headers.get(b"content-type", b"")
-        if media_type != b"application/json" and not _JSON_TYPE.fullmatch(media_type):
+        if media_type != b"application/json" and not any_media_type and not _JSON_TYPE.fullmatch(media_type):
             if not media_type and self._is_empty():
                 return b"{}"  # the route's type decides whether an empty body is valid
             raise HttpError(415, "not_json", "the body is not JSON: send JSON with Content-Type: application/json")

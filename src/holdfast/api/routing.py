@@ -11,6 +11,7 @@ from holdfast.model.access import Caller, Scope
 from holdfast.wire.problems import HttpError
 
 if TYPE_CHECKING:
+    from holdfast.api.auth.authenticator import Authenticator
     from holdfast.api.service import Service
 
 Body = TypeVar("Body")
@@ -38,6 +39,10 @@ class RouteCall(NamedTuple, Generic[Body, QueryT]):
 
 
 Handler = Callable[[RouteCall[Any, Any]], Awaitable[HttpResponse | Stream]]
+
+
+Authenticate = Callable[["Authenticator", HttpRequest], Awaitable[Caller]]
+"""Function that authenticates the caller of a request; raises `Unauthorized`."""
 
 
 class Route(NamedTuple):
@@ -70,6 +75,10 @@ class Route(NamedTuple):
 
     large_page: bool = False
     """Responses may have 1 MiB, so a key has only a few such requests in progress."""
+    any_media_type: bool = False
+    """The body is JSON whatever its media type, as `curl -d` sends it without a header."""
+    authenticate: "Authenticate | None" = None
+    """Authentication in place of the node's own."""
 
     @property
     def name(self) -> str:
@@ -92,14 +101,15 @@ class Match(NamedTuple):
 class Routes:
     """Route lookup; constant time for paths without parameters."""
 
-    def __init__(self, table: Iterable[Route]) -> None:
+    def __init__(self, table: Iterable[Route], undocumented: Iterable[Route] = ()) -> None:
         self.table = tuple(table)
+        """Routes of the API description."""
         self.pages: dict[str, bytes] = {}
         """Pages rendered from the table, cached."""
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: list[tuple[re.Pattern[str], dict[str, Route]]] = []
         by_path: dict[str, dict[str, Route]] = {}
-        for route in self.table:
+        for route in (*self.table, *undocumented):
             _check(route)
             methods = by_path.setdefault(route.path, {})
             if route.method in methods:

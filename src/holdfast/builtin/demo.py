@@ -16,9 +16,10 @@ async def demo(
     result: Any = None,
     reason: str = "",
     *,
+    msg: Any = None,
     ctx: Context,
 ) -> Any:
-    """Sleep, then fail or return `result`.
+    """Sleep, then fail or return `result`, or `msg` if there is no result.
 
     The first `fail_times` attempts fail, and later ones with probability `fail_rate`.
     """
@@ -27,4 +28,4 @@ async def demo(
         raise RuntimeError(reason or f"attempt {ctx.attempt} of {fail_times} that should fail")
     if random.random() < fail_rate:
         raise RuntimeError(reason or "this attempt failed at random (fail_rate)")
-    return result
+    return msg if result is None else result

@@ -115,6 +115,7 @@ class Email:
         subject: str,
         *,
         text: str | None = None,
+        body: str | None = None,
         html: str | None = None,
         cc: list[str] | None = None,
         bcc: list[str] | None = None,
@@ -124,8 +125,11 @@ class Email:
         """Send one message.
 
         The next attempt sends it again only to recipients that the server deferred. The result lists recipients that
-        the server rejected permanently; if it rejects all, the job is dead.
+        the server rejected permanently; if it rejects all, the job is dead. `body` is another name of `text`.
         """
+        if text is not None and body is not None:
+            raise Invalid("body: it is another name of text: give one of the two", pointer="/payload/body")
+        text = body if text is None else text
         message = self._message(to, cc=cc or [], subject=subject, text=text, html=html, reply_to=reply_to, ctx=ctx)
         left = _recipients([*_as_list(to), *(cc or []), *(bcc or [])], self._server.allowed)
         accepted: list[str] = []

@@ -87,10 +87,10 @@ def _import(module_name: str, fix: str) -> ModuleType:
         raise Misconfigured(f"{module_name} cannot be imported: {type(error).__name__}: {error}") from error
 
 
-def parse_slots(text: str, registry: Registry) -> dict[str, int]:
+def parse_slots(text: str, registry: Registry, default: int = DEFAULT_SLOTS) -> dict[str, int]:
     """Parse `mail:10,default:5`; for an empty text, every queue gets the default slots."""
     if not text.strip():
-        return dict.fromkeys(registry.queues(), DEFAULT_SLOTS)
+        return dict.fromkeys(registry.queues(), default)
     slots: dict[str, int] = {}
     for part in text.split(","):
         queue, _, number = part.strip().partition(":")
@@ -99,5 +99,5 @@ def parse_slots(text: str, registry: Registry) -> dict[str, int]:
                 f"--queues: invalid part {part.strip()!r}: write queue:slots, such as mail:10,default:5, "
                 f"with each queue once and 1 to {MAX_SLOTS} slots"
             )
-        slots[queue] = int(number) if number else DEFAULT_SLOTS
+        slots[queue] = int(number) if number else default
     return slots

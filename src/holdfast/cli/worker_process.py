@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from holdfast.builtin.register import register_builtin
 from holdfast.builtin.webhooks.ports import DeliveryState
 from holdfast.cli import event_loop
-from holdfast.cli.loader import MAX_SLOTS, application, hint_at_unimported, parse_slots
+from holdfast.cli.loader import DEFAULT_SLOTS, MAX_SLOTS, application, hint_at_unimported, parse_slots
 from holdfast.compose import open_jobs, preload, recycling_rules
 from holdfast.config import load
 from holdfast.model.breaker import DeliveryPermit
@@ -102,7 +102,7 @@ class AppRuntime(Runtime):
     def worker_options(self, app: Application) -> WorkerOptions:
         settings = load()
         return WorkerOptions(
-            queues=parse_slots(self._queues, app.registry),
+            queues=parse_slots(self._queues, app.registry, settings.worker_slots or DEFAULT_SLOTS),
             max_prefetch=settings.job_queue_size,
             poll=in_seconds(settings.poll_interval),
             fail_rate=settings.fail_rate,

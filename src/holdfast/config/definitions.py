@@ -16,7 +16,9 @@ from holdfast.config.values import (
     Origins,
     PathPrefix,
     Reader,
+    Systems,
     Targets,
+    TenantName,
     Text,
     Url,
 )
@@ -24,6 +26,10 @@ from holdfast.model.time import Duration, seconds
 
 PREFIX = "HOLDFAST_"
 DATABASES = ("postgresql", "postgres", "mysql", "mariadb", "sqlite")
+DATABASE_URL = Url(
+    DATABASES, "postgresql://…, mysql://… or sqlite:///path/to/file.db, or a DSN of a Go driver", accepts_dsn=True
+)
+COMPAT_SYSTEMS = ("a", "b", "c", "d", "e")
 
 _PASSWORD = re.compile(r"(?<=://)([^/?#:@]*):(.*)(?=@)", re.DOTALL)
 _SECRET_OPTION = re.compile(r"(?i)([?&](?:password|passwd|sslpassword)=)[^&#]*")
@@ -66,7 +72,7 @@ class Setting(NamedTuple):
 
 SETTINGS: tuple[Setting, ...] = (
     Setting(
-        "database_url", "database_url", Url(DATABASES, "postgresql://…, mysql://… or sqlite:///path/to/file.db"),
+        "database_url", "database_url", DATABASE_URL,
         "database that stores the jobs", ("DATABASE_URL", "DB_DSN"),
     ),
     Setting(
@@ -148,11 +154,15 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "worker_id", "worker_id", Text("text in one line"),
-        "name of this node in the list of workers; default: the host name", ("WORKER_ID",),
+        "name of this node in the list of workers; default: the host name", ("WORKER_ID", "INSTANCE_ID"),
     ),
     Setting(
         "worker_pool_size", "worker_pool_size", Int(0, 1_024),
-        "worker processes on this node; 0 for one per core", ("WORKER_POOL_SIZE",),
+        "worker processes on this node; 0 for one per core, or for one process if `worker_slots` is set",
+    ),
+    Setting(
+        "worker_slots", "worker_slots", Int(1, 1_000),
+        "jobs of a queue that a worker process runs at once, without `--queues`", ("WORKER_POOL_SIZE",),
     ),
     Setting(
         "worker_max_jobs", "worker_max_jobs", Int(1, 10**9),
@@ -204,7 +214,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "log_format", "log_format", Choice(("text", "json", "terminal")),
-        "format of log lines; `up` and `work` use `terminal` on a terminal unless this is set",
+        "format of log lines; `up` and `work` use `terminal` on a terminal unless this is set", ("LOG_FORMAT",),
     ),
     Setting(
         "log_level", "log_level", Choice(("debug", "info", "warning", "error")),
@@ -292,5 +302,15 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "demo", "demo", Flag(),
         "demo mode: job type `demo`, and routes that create demo jobs or delete everything",
+    ),
+    Setting(
+        "compat", "compat", Systems(COMPAT_SYSTEMS),
+        "source systems whose own calls the API serves; the first one that has a call decides the words of its "
+        "responses. Default: none, in demo mode all",
+    ),
+    Setting(
+        "compat_tenant", "compat_tenant", TenantName(),
+        "tenant of calls without credentials to the source systems a, d and e, from any address; default: such calls "
+        "are accepted only from this machine, for the tenant `default`",
     ),
 )  # fmt: skip

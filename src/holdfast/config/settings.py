@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from holdfast.config.definitions import SETTINGS
+from holdfast.config.definitions import COMPAT_SYSTEMS, SETTINGS
 from holdfast.model.time import Duration, days, seconds
 
 
@@ -41,6 +41,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     payload_check: Literal["refuse", "warn", "ignore"] = "refuse"
     worker_id: str = ""
     worker_pool_size: int = 0
+    worker_slots: int | None = None
     worker_max_jobs: int | None = None
     worker_max_memory_mb: int | None = None
     job_queue_size: int = 1_000
@@ -80,6 +81,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     email_allow: tuple[str, ...] = ()
     strict_durability: bool = False
     demo: bool = False
+    compat: tuple[str, ...] | None = None
+    compat_tenant: str | None = None
     sources: Mapping[str, str] = {}
 
     @property
@@ -97,7 +100,14 @@ class Settings(Struct, frozen=True, kw_only=True):
     @property
     def processes(self) -> int:
         """Number of worker processes to run."""
-        return self.worker_pool_size or os.cpu_count() or 1
+        return self.worker_pool_size or (1 if self.worker_slots is not None else os.cpu_count()) or 1
+
+    @property
+    def compat_systems(self) -> tuple[str, ...]:
+        """Source systems whose calls the API serves: those of `compat`, or all in demo mode."""
+        if self.compat is not None:
+            return self.compat
+        return COMPAT_SYSTEMS if self.demo else ()
 
     def __repr__(self) -> str:
         """Return the settings without secrets, because they may be logged."""

@@ -6,6 +6,8 @@ from ipaddress import ip_network
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
+from holdfast.config.dsn import url_of_dsn
+from holdfast.model.bounds import MAX_NAME_LENGTH, NAME_PATTERN
 from holdfast.model.time import Duration, parse_duration
 
 _UNITS = {"ms": 1_000, "s": 1_000_000, "d": 86_400_000_000}
@@ -208,6 +210,8 @@ class Url(NamedTuple):
 
     schemes: tuple[str, ...]
     forms: str
+    accepts_dsn: bool = False
+    """True to convert the connection string of a Go driver."""
 
     @property
     def expected(self) -> str:
@@ -215,7 +219,42 @@ class Url(NamedTuple):
 
     def read(self, value: object) -> str:
         text = Text("").read(value)
+        if self.accepts_dsn:
+            text = url_of_dsn(text) or text
         if "://" not in text or urlsplit(text).scheme.split("+", 1)[0] not in self.schemes:
+            raise ValueError
+        return text
+
+
+class Systems(NamedTuple):
+    """Source systems in order of precedence, or `none`."""
+
+    letters: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"a comma-separated list of {', '.join(self.letters)} in order of precedence, or none"
+
+    def read(self, value: object) -> tuple[str, ...]:
+        items = value if isinstance(value, list) else str(value).split(",")
+        found = tuple(str(each).strip().lower() for each in items)
+        if found in (("none",), ()):
+            return ()
+        if not set(found) <= set(self.letters) or len(set(found)) < len(found):
+            raise ValueError
+        return found
+
+
+class TenantName(NamedTuple):
+    """Name of a tenant."""
+
+    @property
+    def expected(self) -> str:
+        return f"1 to {MAX_NAME_LENGTH} letters, digits or _ . : / @ + -, starting with a letter, a digit or _"
+
+    def read(self, value: object) -> str:
+        text = str(value).strip()
+        if len(text) > MAX_NAME_LENGTH or not re.fullmatch(NAME_PATTERN, text, re.ASCII):
             raise ValueError
         return text
 

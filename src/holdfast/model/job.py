@@ -1,5 +1,7 @@
 """Jobs as they are submitted, stored and searched."""
 
+import heapq
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
@@ -165,6 +167,15 @@ class SearchPage(NamedTuple):
     jobs: list[Job]
     cursor: JobId | None
     """Continue the search before this id; None if there are no more."""
+
+
+def merge_pages(parts: Sequence[SearchPage], limit: int) -> SearchPage:
+    """Merge the pages of several searches from the same position into one page."""
+    # Drop jobs below the highest id at which a search stopped: that search may have more jobs there.
+    reached = max((part.cursor for part in parts if part.cursor is not None), default=None)
+    newest_first = heapq.merge(*(part.jobs for part in parts), key=lambda job: job.id, reverse=True)
+    jobs = [job for job in newest_first if reached is None or job.id >= reached]
+    return SearchPage(jobs[:limit], jobs[limit - 1].id) if len(jobs) > limit else SearchPage(jobs, reached)
 
 
 class DeadGroup(NamedTuple):

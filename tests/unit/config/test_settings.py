@@ -37,6 +37,7 @@ GOOD = {
     "payload_check": ("WARN", "warn"),
     "worker_id": ("node-7", "node-7"),
     "worker_pool_size": ("3", 3),
+    "worker_slots": ("12", 12),
     "worker_max_jobs": ("500", 500),
     "worker_max_memory_mb": ("300", 300),
     "job_queue_size": ("50", 50),
@@ -76,6 +77,8 @@ GOOD = {
     "email_allow": ("example.com, ops@example.org", ("example.com", "ops@example.org")),
     "strict_durability": ("1", True),
     "demo": ("1", True),
+    "compat": ("d, A", ("d", "a")),
+    "compat_tenant": ("acme", "acme"),
 }
 
 ALIASES = {
@@ -85,7 +88,9 @@ ALIASES = {
     "WORKER_ID": "worker_id",
     "POLL_INTERVAL_MS": "poll_interval_ms",
     "LEASE_SECONDS": "lease_seconds",
-    "WORKER_POOL_SIZE": "worker_pool_size",
+    "INSTANCE_ID": "worker_id",
+    "LOG_FORMAT": "log_format",
+    "WORKER_POOL_SIZE": "worker_slots",
     "JOB_QUEUE_SIZE": "job_queue_size",
     "BACKOFF_BASE_MS": "backoff_base_ms",
     "BACKOFF_MAX_MS": "backoff_max_ms",
@@ -159,6 +164,15 @@ BAD = [
     ("tenant_rate_window_seconds", "0.5"),
     ("tenant_backlog", "-1"),
     ("queue_backlog", "1.5"),
+    ("worker_slots", "0"),
+    ("compat", "a, f"),
+    ("compat", "a, a"),
+    ("compat", "a, none"),
+    ("compat_tenant", "two words"),
+    ("database_url", "root:hunter2@tcp(127.0.0.1:3306)"),
+    ("database_url", "root@carrier-pigeon(loft)/jobs"),
+    ("database_url", "root@tcp(h)/jobs?tls=preferred"),
+    ("database_url", "host=h user=u dbname='half"),
 ]
 
 
@@ -325,7 +339,47 @@ def test_a_lease_is_renewed_three_times_within_its_length(read):
 def test_zero_processes_means_one_per_core(read, monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 6)
     assert read().processes == 6
-    assert read(WORKER_POOL_SIZE="2").processes == 2
+    assert read(HOLDFAST_WORKER_POOL_SIZE="2").processes == 2
+
+
+def test_the_pool_size_of_source_systems_counts_jobs_of_one_process(read):
+    settings = read(WORKER_POOL_SIZE="5")
+    assert (settings.worker_slots, settings.processes) == (5, 1)
+    assert read(WORKER_POOL_SIZE="5", HOLDFAST_WORKER_POOL_SIZE="3").processes == 3
+
+
+@pytest.mark.parametrize(
+    "dsn, url",
+    [
+        ("root:root@tcp(127.0.0.1:3310)/scheduler?parseTime=true", "mysql://root:root@127.0.0.1:3310/scheduler"),
+        ("u:p@ss/w:rd@tcp([::1]:3306)/jobs", "mysql://u:p%40ss%2Fw%3Ard@[::1]:3306/jobs"),
+        ("u@/jobs?loc=Asia%2FTokyo", "mysql://u@127.0.0.1/jobs"),
+        ("u@unix(/run/mysql.sock)/jobs", "mysql://u@127.0.0.1/jobs?unix_socket=%2Frun%2Fmysql.sock"),
+        ("u:p@tcp(db)/jobs?tls=skip-verify&timeout=5s", "mysql://u:p@db/jobs?ssl=unverified"),
+        (
+            "host=db user=u password='it''s' dbname=jobs",
+            None,
+        ),
+        (
+            r"host=db port=5433 user=u password='it\'s' dbname=jobs sslmode=disable TimeZone=UTC",
+            "postgresql://u:it%27s@db:5433/jobs?sslmode=disable",
+        ),
+        ("user=u dbname=jobs host=/run/pg", "postgresql://u@/jobs?host=%2Frun%2Fpg&port=5432"),
+    ],
+)
+def test_connection_strings_of_go_drivers_become_urls(read, dsn, url):
+    if url is None:
+        with pytest.raises(Misconfigured, match="DB_DSN: invalid value: expected postgresql://"):
+            read(DB_DSN=dsn)
+        return
+    assert read(DB_DSN=dsn).database_url == url
+
+
+def test_compatibility_is_off_unless_it_is_set_or_in_demo_mode(read):
+    assert read().compat_systems == ()
+    assert read(HOLDFAST_DEMO="1").compat_systems == ("a", "b", "c", "d", "e")
+    assert read(HOLDFAST_DEMO="1", HOLDFAST_COMPAT="none").compat_systems == ()
+    assert read(HOLDFAST_COMPAT="d,a").compat_systems == ("d", "a")
 
 
 def test_secrets_do_not_appear_in_repr_or_errors(read):

@@ -1,5 +1,6 @@
 """Routes to submit, read, cancel, retry and delete jobs."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -9,7 +10,8 @@ from holdfast.api.http import HttpResponse, Stream
 from holdfast.api.offload import call_with_rows
 from holdfast.api.render.jobs import render_bulk_result, render_job
 from holdfast.api.routing import MAX_BATCH_BODY_BYTES, Route, RouteCall
-from holdfast.engine.submitting.receipts import initial_state
+from holdfast.engine.submitting.receipts import Receipt, initial_state
+from holdfast.errors import Invalid
 from holdfast.model.access import Scope
 from holdfast.model.decoded_job import Action
 from holdfast.model.explanation import Explanation
@@ -70,24 +72,34 @@ class CancelRequest(RequestBody):
 async def submit_job(call: RouteCall[SubmitJob, None]) -> HttpResponse | Stream:
     """Submit one job; it is durable when the response arrives."""
     spec = codec.spec_of(call.body, tenant=tenant_of(call), idempotency_key=call.request.header("idempotency-key"))
+    job, replayed = await submit(call, spec)
+    return HttpResponse(job, 200, {"idempotent-replayed": "true"}) if replayed else HttpResponse(job, 201)
+
+
+async def submit(call: RouteCall[Any, Any], spec: JobSpec) -> tuple[JobOut, bool]:
+    """Submit a job; return it, or the earlier one and True if the submission is replayed."""
     call.service.tenants.admit_jobs(spec.tenant, [JobNames(spec.queue, spec.type)])
     job, receipt, earlier = await call.service.engine.jobs.submit_and_get(spec)
     if earlier is not None:
-        return HttpResponse(render_job(earlier, call.caller), 200, {"idempotent-replayed": "true"})
+        return render_job(earlier, call.caller), True
     status, due = initial_state(job, receipt.created_at)
     allowed = allowed_actions(call.caller, status)
-    created = codec.job_made(job, status=status, due=due, created_at=receipt.created_at, actions=allowed)
-    return HttpResponse(created, 201)
+    return codec.job_made(job, status=status, due=due, created_at=receipt.created_at, actions=allowed), False
 
 
 async def submit_batch(call: RouteCall[SubmitBatch, None]) -> HttpResponse | Stream:
     """Submit many jobs: all of them, or none and an error for every invalid one."""
     specs = await call_with_rows(len(call.body.jobs), codec.batch_specs, call.body, tenant=tenant_of(call))
+    receipts = await submit_specs(call, specs)
+    return HttpResponse(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.replayed) for r in receipts]), 201)
+
+
+async def submit_specs(call: RouteCall[Any, Any], specs: Sequence[JobSpec | Invalid]) -> list[Receipt]:
+    """Submit the jobs of a batch, all or none."""
     names = [JobNames(spec.queue, spec.type) for spec in specs if isinstance(spec, JobSpec)]
     if len(names) == len(specs):  # others are rejected as a whole
         call.service.tenants.admit_jobs(tenant_of(call), names)
-    receipts = await call.service.engine.jobs.submit_many(specs, from_json=True)
-    return HttpResponse(BatchOut([ReceiptOut(str(r.id), rfc3339(r.created_at), r.replayed) for r in receipts]), 201)
+    return await call.service.engine.jobs.submit_many(specs, from_json=True)
 
 
 async def list_jobs(call: RouteCall[None, JobQuery]) -> HttpResponse | Stream:

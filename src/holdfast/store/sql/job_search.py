@@ -7,7 +7,6 @@ Unfinished jobs have no index by tenant and id, because every job would pay for 
 from the existing indexes; if they are many, the scan finds them soon.
 """
 
-import heapq
 from abc import abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ import msgspec
 
 from holdfast.model import change_log
 from holdfast.model.ids import JobId, first_job_id
-from holdfast.model.job import DeadGroup, Job, JobFilter, Page, SearchPage
+from holdfast.model.job import DeadGroup, Job, JobFilter, Page, SearchPage, merge_pages
 from holdfast.model.state import AWAITING_KEY, TERMINAL, Status
 from holdfast.model.time import Instant
 from holdfast.store.sql.codec import job_of
@@ -82,14 +81,7 @@ class SqlJobSearch(StatementRunner):
     async def seek(self, where: JobFilter, page: Page, *, max_rows: int) -> SearchPage:
         page, floor = _within(where, page)
         parts = [await self._search(table, where, page, floor, max_rows) for table in _tables(where)]
-        # Drop jobs below the highest id at which a table's search stopped: that table may have more jobs there.
-        cursors = [part.cursor for part in parts if part.cursor is not None]
-        reached = max(cursors, default=None)
-        newest_first = heapq.merge(*(part.jobs for part in parts), key=lambda job: job.id, reverse=True)
-        jobs = [job for job in newest_first if reached is None or job.id >= reached]
-        if len(jobs) > page.limit:
-            return SearchPage(jobs[: page.limit], jobs[page.limit - 1].id)
-        return SearchPage(jobs, reached)
+        return merge_pages(parts, page.limit)
 
     async def remove(self, jobs: Sequence[Job]) -> set[JobId]:
         removed: set[JobId] = set()
