@@ -36,6 +36,7 @@ COMMANDS = {
     "top": "holdfast.cli.commands.top:top",
     "doctor": "holdfast.cli.commands.doctor:doctor",
     "migrate": "holdfast.cli.commands.migrate:migrate",
+    "import": "holdfast.cli.commands.import_jobs:import_jobs",
     "bench": "holdfast.cli.commands.bench:bench",
     "completion": "holdfast.cli.commands.completion:completion",
 }
@@ -61,6 +62,7 @@ HELP = {
     "top": "Watch queues, workers, rates and failures.",
     "doctor": "Find problems, and print the command that fixes each.",
     "migrate": "Migrate the database schema, or show its state.",
+    "import": "Import the unfinished jobs of a source system.",
     "bench": "Benchmark this machine and its databases.",
     "completion": "Print the shell completion script.",
 }

@@ -1,0 +1,1 @@
+"""Import of unfinished jobs from the tables of the source systems."""
