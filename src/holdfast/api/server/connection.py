@@ -14,7 +14,14 @@ from holdfast.api.http import HttpRequest
 from holdfast.api.server.chunked import SLICE_BYTES, TOO_MUCH_FRAMING, ChunkFraming
 from holdfast.api.server.connection_set import ConnectionSet
 from holdfast.api.server.exchange import Exchange
-from holdfast.api.server.request_head import END, framing_error, head_error, render_problem, split_target
+from holdfast.api.server.request_head import (
+    END,
+    framing_error,
+    head_error,
+    render_problem,
+    split_target,
+    without_upgrade,
+)
 from holdfast.api.server.timeouts import Deadline, ReadWatchdog
 
 _LINGER_TIMEOUT_S = 2.0
@@ -118,7 +125,7 @@ class Connection(asyncio.Protocol):
             self._deadline.cancel()
         try:
             self._feed(data, head_size=data.find(END) + len(END) if state is _State.HEAD else 0)
-        except httptools.HttpParserUpgrade:  # upgrades are not supported: respond as if none was requested
+        except httptools.HttpParserUpgrade:  # CONNECT: respond as to any other method that no route has
             self._discard_input()
         except httptools.HttpParserError:
             self._reject(
@@ -326,7 +333,7 @@ class Connection(asyncio.Protocol):
             self._head = data
             return None
         self._head = b""
-        return data
+        return without_upgrade(data, end)
 
     def _start_cached(self, data: bytes) -> bool:
         """Start a complete request whose head is cached; return False for other input."""

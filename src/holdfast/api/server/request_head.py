@@ -23,6 +23,8 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 END = b"\r\n\r\n"
 """End of a head."""
 
+_UPGRADE = re.compile(rb"\r\nUpgrade:[^\r\n]*", re.IGNORECASE)
+
 _MAX_CACHED_HEADS = 512
 _MAX_CACHED_HEAD_BYTES = 2_048
 _NEVER_CACHED = frozenset({b"transfer-encoding", b"idempotency-key", b"traceparent", b"x-request-id"})
@@ -79,6 +81,15 @@ def head_error(data: bytes, end: int, max_bytes: int) -> tuple[int, str, str] | 
         detail = "a header is folded or a line does not end with CR LF: send one header per line"
         return 400, "malformed_request", detail
     return None
+
+
+def without_upgrade(data: bytes, end: int) -> bytes:
+    """Return input whose head ends at `end` without its `Upgrade` headers.
+
+    The server may ignore them (RFC 9110, section 7.8). The parser would end the request at the head and lose its body,
+    as in the first request of clients that offer HTTP/2 without TLS.
+    """
+    return _UPGRADE.sub(b"", data[:end]) + data[end:] if _UPGRADE.search(data, 0, end) else data
 
 
 def framing_error(headers: Mapping[bytes, bytes], version: str) -> tuple[int, str, str] | None:

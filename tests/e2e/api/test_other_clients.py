@@ -1,0 +1,38 @@
+"""Requests as HTTP clients of other languages write them."""
+
+import pytest
+
+from tests.e2e.api.raw_http import JOB, post, running_server
+
+UPGRADES = {
+    "h2c, as Java and curl send it": (
+        b"Connection: Upgrade, HTTP2-Settings",
+        b"Upgrade: h2c",
+        b"HTTP2-Settings: AAEAAEAA",
+    ),
+    "in lower case": (b"connection: upgrade", b"upgrade: h2c"),
+    "of several protocols": (b"Connection: Upgrade", b"Upgrade: h2c", b"Upgrade: websocket, TLS/1.2"),
+}
+
+
+@pytest.mark.parametrize("headers", UPGRADES.values(), ids=UPGRADES)
+@pytest.mark.parametrize("pieces", [1, 3, 40])
+@pytest.mark.databases("sqlite")
+async def test_a_request_that_offers_an_upgrade_keeps_its_body_and_its_connection(served, headers, pieces):
+    async with running_server(served) as server:
+        connection = await server.connect()
+        for request in (post(JOB, *headers), post(JOB)):
+            size = len(request) // pieces + 1
+            await connection.send(*[request[at : at + size] for at in range(0, len(request), size)])
+            status, _, body = await connection.response()
+            assert (status, b'"type":"send"' in body) == (201, True), body
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_chunked_body_arrives_after_the_offer_of_an_upgrade(served):
+    chunks = b"10\r\n" + JOB + b"\r\n0\r\n\r\n"
+    headers = (b"Transfer-Encoding: chunked", *UPGRADES["h2c, as Java and curl send it"])
+    async with running_server(served) as server:
+        connection = await server.connect()
+        await connection.send(post(chunks, *headers, length=False))
+        assert (await connection.response())[0] == 201
