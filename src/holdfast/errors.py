@@ -184,12 +184,21 @@ class DuplicateJob(Conflict):
 
 
 class LeaseLost(HoldfastError):
-    """The worker no longer holds the job or its lease, so its writes are rejected.
+    """The worker no longer holds its lease or, as `JobNotHeld`, this job, so its writes are rejected.
 
     Another worker may already run the job. Stop the attempt; its result is discarded. A handler need not catch this.
     """
 
     code = "lease_lost"
+
+
+class JobNotHeld(LeaseLost):
+    """The worker does not hold this job (any longer): it was cancelled, timed out or taken away.
+
+    Stop this attempt; its result is discarded. The lease of the worker and its other jobs are not affected.
+    """
+
+    code = "job_not_held"
 
 
 class StepOutcomeUnknown(HoldfastError):

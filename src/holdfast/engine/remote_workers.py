@@ -13,7 +13,7 @@ from holdfast.engine.jobs import steps
 from holdfast.engine.jobs.queries import count_fitting, read_steps
 from holdfast.engine.sized_pages import SizedPage
 from holdfast.engine.workers import WorkerReport, WorkerService
-from holdfast.errors import Invalid, LeaseLost, Rejected
+from holdfast.errors import Invalid, JobNotHeld, LeaseLost, Rejected
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import HeldJob, Job
 from holdfast.model.job_type import JobType
@@ -104,7 +104,7 @@ class RemoteWorkers:
     `by` is the tenant of the caller, or None for callers that may act for all tenants.
 
     A worker that is not registered, whose lease is gone, or that belongs to another tenant raises the same `LeaseLost`,
-    so that ids cannot be probed. Before jobs are settled, they are read from the database; the worker's view of them is
+    and a job that it does not hold the same `JobNotHeld`, so that ids cannot be probed. Before jobs are settled, they are read from the database; the worker's view of them is
     not trusted.
     """
 
@@ -243,13 +243,13 @@ class RemoteWorkers:
         return await self._workers.depart(worker)
 
     async def steps(self, held: HeldJob, *, after: str, by: str | None) -> SizedPage[Step]:
-        """Return a page of the steps of a held job, by key; raises `LeaseLost` if it is not held."""
+        """Return a page of the steps of a held job, by key; raises `JobNotHeld` if it is not held."""
         if await self.lost([held], held.worker, by=by):
             raise _not_held(held)
         return await self._store.read(lambda tx: read_steps(tx, held.id, after))
 
     async def job(self, held: HeldJob, *, by: str | None) -> Job:
-        """Return a job that the worker holds; raises `LeaseLost` if it does not."""
+        """Return a job that the worker holds; raises `JobNotHeld` if it does not."""
         if await self.lost([held], held.worker, by=by):
             raise _not_held(held)
         found = await self._store.single(lambda tx: tx.get([held.id]))
@@ -258,13 +258,13 @@ class RemoteWorkers:
         return found[0]
 
     async def record_step(self, held: HeldJob, step: Step, *, by: str | None) -> None:
-        """Record a step; raises `LeaseLost` if the worker no longer holds the job."""
+        """Record a step; raises `JobNotHeld` if the worker no longer holds the job."""
         await self._require_registered(held.worker, by)
         if not await steps.record(self._store, held, step):
             raise _not_held(held)
 
     async def save_progress(self, held: HeldJob, progress: bytes, *, by: str | None) -> None:
-        """Save a job's progress; raises `LeaseLost` if the worker no longer holds it."""
+        """Save a job's progress; raises `JobNotHeld` if the worker no longer holds it."""
         await self._require_registered(held.worker, by)
         if not await steps.save_progress(self._store, held, progress):
             raise _not_held(held)
@@ -347,5 +347,5 @@ def _lost(worker: WorkerId) -> LeaseLost:
     return LeaseLost(f"worker {worker_name(worker)!r} has no lease: stop its jobs and register again")
 
 
-def _not_held(held: HeldJob) -> LeaseLost:
-    return LeaseLost(f"job {held.id} is not held by this worker (any longer): stop it, its results are discarded")
+def _not_held(held: HeldJob) -> JobNotHeld:
+    return JobNotHeld(f"job {held.id} is not held by this worker (any longer): stop it, its results are discarded")

@@ -15,6 +15,7 @@ from holdfast.errors import (
     IdempotencyMismatch,
     Invalid,
     InvalidBatch,
+    JobNotHeld,
     LeaseLost,
     NotFound,
     OutcomeUnknown,
@@ -96,7 +97,8 @@ def retry_after(response: Response) -> float | None:
 
 _INVALID: dict[str, type[Invalid]] = {kind.code: kind for kind in (IdempotencyMismatch, OverLimit, PayloadTooLarge)}
 _WITHOUT_POINTER: dict[str, type[HoldfastError]] = {
-    kind.code: kind for kind in (Conflict, Forbidden, LeaseLost, NotFound, OutcomeUnknown, Unauthorized, Unavailable)
+    kind.code: kind
+    for kind in (Conflict, Forbidden, JobNotHeld, LeaseLost, NotFound, OutcomeUnknown, Unauthorized, Unavailable)
 }
 
 

@@ -2,7 +2,10 @@
 
 import pytest
 
+from holdfast.model.ids import new_worker_id, worker_name
+from tests.e2e.api.conftest import problem
 from tests.e2e.api.raw_http import JOB, post, running_server
+from tests.e2e.api.test_worker_protocol import crew, submit
 
 UPGRADES = {
     "h2c, as Java and curl send it": (
@@ -26,6 +29,20 @@ async def test_a_request_that_offers_an_upgrade_keeps_its_body_and_its_connectio
             await connection.send(*[request[at : at + size] for at in range(0, len(request), size)])
             status, _, body = await connection.response()
             assert (status, b'"type":"send"' in body) == (201, True), body
+
+
+async def test_a_cancelled_job_ends_alone_and_a_lost_lease_ends_the_worker(served):
+    """S7: a worker that obeys the codes keeps its other jobs after one of them was cancelled."""
+    first, second = await submit(served, 2)
+    acme = await crew(served)
+    jobs = {job["id"]: {"id": job["id"], "fence": job["fence"]} for job in await acme.claim()}
+    await served.engine.jobs.cancel([first], reason="by a person")
+    for path, more in (("/steps", {"key": "a"}), ("/progress", {"fraction": 1})):
+        problem(await acme.post(path, **jobs[str(first)], **more), 409, "job_not_held")
+        assert (await acme.post(path, **jobs[str(second)], **more)).status_code == 204
+    acme.worker = worker_name(new_worker_id())
+    for path, more in (("/steps", {"key": "a"}), ("/progress", {"fraction": 1})):
+        problem(await acme.post(path, **jobs[str(second)], **more), 409, "lease_lost")
 
 
 @pytest.mark.databases("sqlite")

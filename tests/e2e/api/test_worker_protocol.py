@@ -411,7 +411,7 @@ async def test_a_worker_of_one_tenant_gets_no_job_of_another(served):
     assert {job["tenant"] for job in await acme.claim()} == {"acme"}
     assert await acme.claim() == []
     foreign = (await served.engine.jobs.find(JobFilter(tenant="other")))[0]
-    problem(await acme.http.get("/v1/leases/steps", params=_named(acme.worker, foreign)), 409, "lease_lost")
+    problem(await acme.http.get("/v1/leases/steps", params=_named(acme.worker, foreign)), 409, "job_not_held")
     admin = await served.client()
     named = await admin.post(
         "/v1/leases", json={"queues": ["default"], "limit": 10}, headers={"Holdfast-Tenant": "acme"}
@@ -471,9 +471,9 @@ async def test_only_the_holder_records_steps_and_progress(served):
     ]  # fmt: skip
 
     await served.engine.jobs.cancel([job_id], reason="by a person")
-    problem(await acme.post("/steps", **held, key="later"), 409, "lease_lost")
-    problem(await acme.post("/progress", **held, fraction=1), 409, "lease_lost")
-    problem(await acme.http.get("/v1/leases/steps", params={"worker": acme.worker, **held}), 409, "lease_lost")
+    problem(await acme.post("/steps", **held, key="later"), 409, "job_not_held")
+    problem(await acme.post("/progress", **held, fraction=1), 409, "job_not_held")
+    problem(await acme.http.get("/v1/leases/steps", params={"worker": acme.worker, **held}), 409, "job_not_held")
 
 
 @pytest.mark.databases("sqlite")

@@ -25,6 +25,7 @@ from holdfast.errors import (
     InvalidBatch,
     JobCancelled,
     JobFailed,
+    JobNotHeld,
     LeaseLost,
     Misconfigured,
     NotFound,
@@ -452,7 +453,8 @@ async def test_retries_end_at_the_timeout(quick):
     [
         (400, "malformed", Invalid), (401, "unauthorized", Unauthorized), (403, "forbidden", Forbidden),
         (404, "not_found", NotFound), (404, "no_such_route", NotFound), (405, "method_not_allowed", NotFound),
-        (409, "conflict", Conflict), (409, "lease_lost", LeaseLost), (409, "anything", Conflict),
+        (409, "conflict", Conflict), (409, "lease_lost", LeaseLost), (409, "job_not_held", JobNotHeld),
+        (409, "anything", Conflict),
         (413, "too_large", Invalid), (415, "not_json", Invalid), (422, "invalid", Invalid),
         (422, "over_limit", OverLimit), (429, "rate_limited", RateLimited), (429, "backlog_full", BacklogFull),
         (503, "unavailable", Unavailable), (500, "internal", OutcomeUnknown), (418, "teapot", Unavailable),
@@ -528,10 +530,14 @@ async def test_a_remote_worker_gets_permits_and_signatures_from_the_node(remote,
     assert held.permit.wait > 0
     assert held.signature == ""
 
-    strangers = msgspec.structs.replace(job, fence=job.fence + 1), msgspec.structs.replace(job, worker=new_worker_id())
-    for stranger in strangers:
-        with pytest.raises(LeaseLost):
+    stale, foreign = (
+        msgspec.structs.replace(job, fence=job.fence + 1),
+        msgspec.structs.replace(job, worker=new_worker_id()),
+    )
+    for stranger, code in ((stale, "job_not_held"), (foreign, "lease_lost")):
+        with pytest.raises(LeaseLost) as refused:
             await ask(remote.deliveries, stranger)
+        assert refused.value.code == code
         await remote.deliveries.after_delivery(stranger, destination, probe=True, error=None)
     assert (await node.engine.deliveries.breakers("acme"))[0] == breaker
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
-from holdfast.errors import Conflict, HoldfastError, LeaseLost, TransactionEnded
+from holdfast.errors import Conflict, HoldfastError, JobNotHeld, TransactionEnded
 from holdfast.model.job import HeldJob
 from holdfast.model.step import Step, StepState
 from holdfast.store.port.store import Session
@@ -61,9 +61,9 @@ class SqlSession(ABC, Session):
         """Name of the transaction in error messages."""
         return f"transaction {self.key!r}"
 
-    def lost(self) -> LeaseLost:
+    def lost(self) -> JobNotHeld:
         """Return the error for a holder that lost the job."""
-        return LeaseLost(f"this worker no longer holds job {self.held.id}, so {self.label} does not run")
+        return JobNotHeld(f"this worker no longer holds job {self.held.id}, so {self.label} does not run")
 
     def ended(self) -> TransactionEnded:
         """Return the error for a transaction that one of its statements ended."""
