@@ -2,14 +2,21 @@
 
 from typing import Any
 
+import msgspec
+
 from holdfast.model.bounds import MAX_RESULT_BYTES
 
 HEAD_BYTES = 1_000
 
+_ENCODE = msgspec.json.Encoder().encode
 
-def truncated_result(encoded: bytes) -> dict[str, Any]:
-    """Return what is stored instead of an encoded result that exceeds the maximum size."""
-    return {"truncated": True, "bytes": len(encoded), "head": encoded[:HEAD_BYTES].decode(errors="replace")}
+
+def bounded_result(encoded: bytes) -> bytes:
+    """Return an encoded result, or a record of its size and beginning if it is too large to store."""
+    if len(encoded) <= MAX_RESULT_BYTES:
+        return encoded
+    head = encoded[:HEAD_BYTES].decode(errors="replace")
+    return _ENCODE({"truncated": True, "bytes": len(encoded), "head": head})
 
 
 def size_of_truncated(result: Any) -> int | None:

@@ -283,8 +283,11 @@ def read_held_jobs(response: Response, worker: WorkerId) -> list[Job]:
 
 
 def read_settled_jobs(response: Response) -> set[JobId]:
-    """Return the ids of the jobs whose outcome took effect."""
-    return {wire.job_id(job_id) for job_id in read(response, SettledOut).settled}
+    """Return the ids of the jobs whose outcome took effect. Raises `Invalid` if the node refused an outcome."""
+    out = read(response, SettledOut)
+    if out.refused:
+        raise Invalid(out.refused[0].detail, pointer=out.refused[0].pointer)
+    return {wire.job_id(job_id) for job_id in out.settled}
 
 
 def read_departed(response: Response) -> bool:

@@ -43,8 +43,8 @@ def read(body: bytes, kind: type[T]) -> T:
     Raises:
         Invalid: With a pointer to the invalid field.
     """
-    check_items = getattr(kind, "check_items", None)
-    is_batch = check_items is not None or len(body) > MAX_SMALL_BODY_BYTES
+    check_items, parse_items = getattr(kind, "check_items", None), getattr(kind, "parse_items", None)
+    is_batch = parse_items is not None or len(body) > MAX_SMALL_BODY_BYTES
     if check_items is not None and len(body) > bounds.MAX_JOB_BYTES:
         _check_parts(body, is_batch=is_batch)
         check_items(body)
@@ -52,7 +52,6 @@ def read(body: bytes, kind: type[T]) -> T:
     try:
         return convert(value, kind)
     except Invalid:
-        parse_items = getattr(kind, "parse_items", None)
         batch: T | None = None if parse_items is None else parse_items(value, _item)
         if batch is None:
             raise

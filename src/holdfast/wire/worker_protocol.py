@@ -1,9 +1,11 @@
 """Request and response types of the worker protocol."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, Self
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType, field
 
+from holdfast.errors import Invalid
 from holdfast.model import bounds
 from holdfast.wire.types import PRINTABLE, AttemptOut, LogLineOut, Name, Query, RequestBody, Seconds, Span, StepCursor
 
@@ -209,6 +211,18 @@ class SettleRequest(RequestBody):
     worker: WorkerText
     outcomes: Annotated[list[OutcomeIn], Meta(max_length=MAX_JOBS_PER_REQUEST)]
 
+    @classmethod
+    def parse_items(cls, value: Any, read: Callable[[Any, Any], Any]) -> Self | None:
+        """Return the settlement with an error for each invalid outcome; None if `value` is none."""
+        if type(value) is not dict or set(value) != {"worker", "outcomes"} or type(value["outcomes"]) is not list:
+            return None
+        if len(value["outcomes"]) > MAX_JOBS_PER_REQUEST:
+            return None
+        worker = read(value["worker"], WorkerText)
+        return (
+            None if isinstance(worker, Invalid) else cls(worker, [read(each, OutcomeIn) for each in value["outcomes"]])
+        )
+
 
 class StepRequest(RequestBody):
     """Step of a job: done, or started if it must run at most once."""
@@ -307,10 +321,23 @@ class HeldPage(Struct, frozen=True):
     jobs: list[HeldOut]
 
 
+class OutcomeFault(Struct, frozen=True):
+    """Error of one outcome of a settlement; the worker still holds its job, so it can report another outcome."""
+
+    index: int
+    """Position in `outcomes`."""
+    code: str
+    detail: str
+    pointer: str
+    """Invalid field, as a JSON pointer into the body."""
+
+
 class SettledOut(Struct, frozen=True):
-    """Jobs whose outcomes were applied; the worker had lost the others."""
+    """Jobs whose outcomes were applied; the worker had lost those that are neither settled nor refused."""
 
     settled: list[str]
+    refused: list[OutcomeFault] = []
+    """Invalid outcomes, which changed nothing; if all are invalid, the response is 422."""
 
 
 class DepartedOut(Struct, frozen=True):

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, structs
 
-from holdfast.errors import Invalid
-from holdfast.model.bounds import MAX_RESULT_BYTES
+from holdfast.errors import Invalid, forget_frames
 from holdfast.model.ids import JobId, WorkerId, worker_name
 from holdfast.model.job import Job
 from holdfast.model.job_type import MAX_SCHEMA_BYTES, JobType
@@ -28,6 +27,7 @@ from holdfast.model.outcome import (
     Succeeded,
     TimedOut,
 )
+from holdfast.model.result import bounded_result
 from holdfast.model.state import Status
 from holdfast.model.step import TRANSACTION_MARK, Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
@@ -43,8 +43,10 @@ from holdfast.wire.worker_protocol import (
     HeldOut,
     LeasedJob,
     LogsIn,
+    OutcomeFault,
     OutcomeIn,
     ReleasedIn,
+    SettleRequest,
     SnoozedIn,
     StepRecord,
     StepRequest,
@@ -60,6 +62,15 @@ MAX_STEP_BYTES = 1024 * 1024
 _ENCODE = msgspec.json.Encoder().encode
 _ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 _TAGS = msgspec.json.Decoder(list[str])
+
+
+class AttemptOutcome(NamedTuple):
+    """Outcome of an attempt as its worker reports it."""
+
+    id: JobId
+    fence: int
+    outcome: Outcome
+    logs: Logs | None
 
 
 class _SavedProgress(Struct, omit_defaults=True):
@@ -169,13 +180,12 @@ def leased(job: Job) -> LeasedJob:
     )
 
 
-def outcome_of(reported: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
-    """Parse the outcome and the log of an attempt. Raises `Invalid`."""
-    pointer = f"/outcomes/{index}"
+def outcome_of(reported: OutcomeIn, pointer: str) -> tuple[Outcome, Logs | None]:
+    """Parse the outcome and the log of an attempt. Raises `Invalid` with this pointer."""
     outcome: Outcome
     match reported:
         case SucceededIn(result=value):
-            outcome = Succeeded(encode_bounded(value, MAX_RESULT_BYTES, f"{pointer}/result"))
+            outcome = Succeeded(bounded_result(_ENCODE(value)))
         case FailedIn(error=error, retryable=retryable, retry_in=retry_in):
             failure = Failure(error.kind, error.message, error.traceback)
             outcome = Failed(failure, retryable, span(retry_in, f"{pointer}/retry_in"))
@@ -197,6 +207,29 @@ def outcome_of(reported: OutcomeIn, index: int) -> tuple[Outcome, Logs | None]:
     if logs is None:
         return outcome, None
     return outcome, Logs(tuple(LogLine(line.at, line.level, line.message) for line in logs.lines), logs.dropped)
+
+
+def outcomes_of(body: SettleRequest) -> tuple[list[AttemptOutcome], list[OutcomeFault]]:
+    """Parse the outcomes of a settlement; return the valid ones, and the error of each other one.
+
+    Raises:
+        Invalid: No outcome is valid.
+    """
+    valid: list[AttemptOutcome] = []
+    faults: list[OutcomeFault] = []
+    for index, reported in enumerate(body.outcomes):
+        pointer = f"/outcomes/{index}"
+        if isinstance(reported, Invalid):
+            faults.append(OutcomeFault(index, reported.code, str(reported), pointer + reported.pointer))
+            continue
+        try:
+            valid.append(AttemptOutcome(job_id(reported.id), reported.fence, *outcome_of(reported, pointer)))
+        except Invalid as error:
+            forget_frames(error)
+            faults.append(OutcomeFault(index, error.code, str(error), error.pointer))
+    if faults and not valid:
+        raise Invalid(f"outcomes.{faults[0].index}: {faults[0].detail}", pointer=faults[0].pointer)
+    return valid, faults
 
 
 def encode_bounded(value: Any, max_bytes: int, pointer: str) -> bytes:

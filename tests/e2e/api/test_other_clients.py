@@ -1,7 +1,10 @@
 """Requests as HTTP clients of other languages write them."""
 
+import json
+
 import pytest
 
+from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.ids import new_worker_id, worker_name
 from tests.e2e.api.conftest import problem
 from tests.e2e.api.raw_http import JOB, post, running_server
@@ -43,6 +46,60 @@ async def test_a_cancelled_job_ends_alone_and_a_lost_lease_ends_the_worker(serve
     acme.worker = worker_name(new_worker_id())
     for path, more in (("/steps", {"key": "a"}), ("/progress", {"fraction": 1})):
         problem(await acme.post(path, **jobs[str(second)], **more), 409, "lease_lost")
+
+
+async def test_an_oversized_result_is_truncated_and_the_other_outcomes_are_settled(served):
+    """S7: the work of the job is done, as in a worker that uses the database."""
+    large, small = await submit(served, 2)
+    acme = await crew(served)
+    await acme.claim()
+    text = "x" * MAX_RESULT_BYTES
+    outcomes = [
+        {"id": str(large), "fence": 1, "outcome": "succeeded", "result": text},
+        {"id": str(small), "fence": 1, "outcome": "succeeded", "result": 1},
+    ]
+    answer = await acme.post("/settle", outcomes=outcomes)
+    assert (answer.status_code, answer.json()["refused"]) == (200, []), answer.text
+    assert sorted(answer.json()["settled"]) == sorted([str(large), str(small)])
+    stored = json.loads((await served.engine.jobs.get(large)).result)
+    assert (stored["truncated"], stored["bytes"]) == (True, len(text) + 2)
+    assert (await acme.post("/settle", outcomes=outcomes)).json() == answer.json()
+
+
+async def test_an_invalid_outcome_is_refused_alone(served):
+    ids = [str(each) for each in await submit(served, 4)]
+    acme = await crew(served)
+    await acme.claim()
+    named = [{"id": each, "fence": 1} for each in ids]
+    error = {"kind": "Boom"}
+    outcomes = [
+        named[0] | {"outcome": "failed", "error": error, "retry_in": "soon"},
+        named[1] | {"outcome": "succeeded"},
+        named[2] | {"outcome": "finished"},
+        named[3] | {"outcome": "failed", "error": error, "colour": "red"},
+    ]
+    answer = (await acme.post("/settle", outcomes=outcomes)).json()
+    assert answer["settled"] == [ids[1]]
+    assert [(fault["index"], fault["code"]) for fault in answer["refused"]] == [
+        (0, "invalid"),
+        (2, "invalid"),
+        (3, "invalid"),
+    ]
+    assert [fault["pointer"] for fault in answer["refused"]] == [
+        "/outcomes/0/retry_in",
+        "/outcomes/2/outcome",
+        "/outcomes/3/colour",
+    ]
+    assert await acme.settle(named[2], "succeeded") == [ids[2]]
+    problem(await acme.http.post("/v1/leases/settle", json={"worker": "me", "outcomes": []}), 422, "invalid")
+
+
+@pytest.mark.databases("sqlite")
+async def test_a_result_with_many_parts_is_settled(served):
+    (job,) = await submit(served)
+    acme = await crew(served)
+    await acme.claim()
+    assert await acme.settle({"id": str(job), "fence": 1}, "succeeded", result=[[]] * 80_000) == [str(job)]
 
 
 @pytest.mark.databases("sqlite")

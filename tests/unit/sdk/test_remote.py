@@ -42,7 +42,8 @@ from holdfast.model.ids import WorkerId, new_worker_id, worker_name
 from holdfast.model.job import HeldJob, JobSpec
 from holdfast.model.job_type import JobType
 from holdfast.model.lane import Lane
-from holdfast.model.outcome import Failed, Failure, Interrupted, Report, Succeeded
+from holdfast.model.outcome import Crashed, Failed, Failure, Interrupted, Report, Succeeded
+from holdfast.model.state import Status
 from holdfast.model.step import Step, StepState
 from holdfast.model.time import Duration, seconds
 from holdfast.model.worker import LeaseStatus, WorkerInfo
@@ -294,11 +295,16 @@ async def test_outcomes_above_the_limits_of_a_request_are_split(remote, node):
 
 async def test_an_outcome_that_the_node_rejects_raises_rejected(remote, node):
     """F10: the settler then reports one by one, and fails the invalid one permanently."""
-    await remote.jobs.submit(JobSpec("t"))
+    await remote.jobs.submit_many([JobSpec("t"), JobSpec("t")])
     _, claims = await at_work(remote, node)
-    (job,) = await claims.claim(1)
-    with pytest.raises(Rejected):
-        await remote.attempts.settle_many([Report(job, Succeeded(b'"' + b"x" * 300_000 + b'"'))])
+    bad, good = await claims.claim(2)
+    for reports in (
+        [Report(bad, Crashed("x" * 20_000)), Report(good, Succeeded())],
+        [Report(bad, Crashed("x" * 20_000))],
+    ):
+        with pytest.raises(Rejected):
+            await remote.attempts.settle_many(reports)
+    assert (await node.engine.jobs.get(good.id)).status is Status.SUCCEEDED
 
 
 async def test_a_transaction_is_rejected_without_a_retry(remote):

@@ -99,14 +99,12 @@ async def held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream
 
 
 async def settle_jobs(call: RouteCall[SettleRequest, None]) -> HttpResponse | Stream:
-    """Settle attempts that the worker still holds; idempotent."""
-    results = [
-        AttemptResult(wire.job_id(outcome.id), outcome.fence, *wire.outcome_of(outcome, index))
-        for index, outcome in enumerate(call.body.outcomes)
-    ]
+    """Settle attempts that the worker still holds; idempotent. An invalid outcome does not affect the others."""
+    outcomes, refused = wire.outcomes_of(call.body)
+    results = [AttemptResult(*outcome) for outcome in outcomes]
     worker = wire.worker_id(call.body.worker)
     settled = await call.service.engine.remote_workers.settle(worker, results, by=tenant_of(call))
-    return HttpResponse(SettledOut(sorted(str(job_id) for job_id in settled)))
+    return HttpResponse(SettledOut(sorted(str(job_id) for job_id in settled), refused))
 
 
 async def depart_worker(call: RouteCall[DepartRequest, None]) -> HttpResponse | Stream:

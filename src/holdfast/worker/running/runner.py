@@ -13,10 +13,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 import msgspec
 
 from holdfast.errors import Invalid, LeaseLost, NonDeterministic, StepOutcomeUnknown, Unavailable
-from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.job import Job
 from holdfast.model.outcome import BackendUnavailable, CancelledByHandler, Failed, Failure, Outcome, Snoozed, Succeeded
-from holdfast.model.result import truncated_result
+from holdfast.model.result import bounded_result
 from holdfast.model.time import Duration
 from holdfast.policy.lifecycle import suspect_group_size
 from holdfast.policy.redact import redact
@@ -193,9 +192,7 @@ def outcome_of_result(result: Any) -> Outcome:
             f"the handler returned a {type(result).__name__} that JSON cannot represent ({error}): return plain values"
         )
         return Failed(Failure("ResultNotJson", message), retryable=False)
-    if len(encoded) > MAX_RESULT_BYTES:
-        encoded = _RESULT(truncated_result(encoded))
-    return Succeeded(encoded)
+    return Succeeded(bounded_result(encoded))
 
 
 def outcome_of(error: BaseException) -> Outcome:
