@@ -304,6 +304,7 @@ def build_api(
             events,
             RequestSlots(settings.max_requests_per_key),
             RequestSlots(LONG_POLL_FACTOR * settings.max_requests_per_key),
+            RequestSlots(settings.max_requests_per_key),
             TenantGuard(engine, tenant_bounds(settings), monotonic=monotonic),
             Tickets(monotonic=monotonic),
         )

@@ -127,7 +127,7 @@ class Api:
 
     async def _call_in_slot(self, route: Route, call: RouteCall[Any, Any], key: str) -> HttpResponse | Stream:
         """Call the handler as one of the concurrent requests of this key."""
-        request, slots = call.request, call.service.slots
+        request, slots = call.request, call.service.renewals if route.renewal else call.service.slots
         is_large = request.has_large_body
         wanted = LARGE_BODY_WEIGHT if is_large else slots.large_page_weight if route.large_page else 1
         weight = await slots.acquire(key, wanted)

@@ -150,7 +150,7 @@ class HttpRequest:
         media_type = headers.get(b"content-type", b"")
         if media_type != b"application/json" and not any_media_type and not _JSON_TYPE.fullmatch(media_type):
             if not media_type and self._is_empty():
-                return b"{}"  # the route's type decides whether an empty body is valid
+                return b""  # the route's type decides whether an empty body is valid
             raise HttpError(415, "not_json", "the body is not JSON: send JSON with Content-Type: application/json")
         if headers.get(b"content-encoding", b"identity") != b"identity":
             raise HttpError(

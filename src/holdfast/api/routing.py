@@ -73,6 +73,9 @@ class Route(NamedTuple):
     long_poll: bool = False
     """Requests may wait for long, so they are counted apart from other requests of their key."""
 
+    renewal: bool = False
+    """Requests keep a lease alive, so other requests of their key do not delay them."""
+
     large_page: bool = False
     """Responses may have 1 MiB, so a key has only a few such requests in progress."""
     any_media_type: bool = False

@@ -48,6 +48,8 @@ class Service(NamedTuple):
     """Requests in progress by API key."""
     long_polls: RequestSlots
     """Long polls in progress by API key."""
+    renewals: RequestSlots
+    """Renewals of leases in progress by API key."""
     tenants: TenantGuard
     """Default bounds of tenants."""
     tickets: Tickets

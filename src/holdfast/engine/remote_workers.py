@@ -104,8 +104,8 @@ class RemoteWorkers:
     `by` is the tenant of the caller, or None for callers that may act for all tenants.
 
     A worker that is not registered, whose lease is gone, or that belongs to another tenant raises the same `LeaseLost`,
-    and a job that it does not hold the same `JobNotHeld`, so that ids cannot be probed. Before jobs are settled, they are read from the database; the worker's view of them is
-    not trusted.
+    and a job that it does not hold the same `JobNotHeld`, so that ids cannot be probed. Before jobs are settled, they
+    are read from the database; the worker's view of them is not trusted.
     """
 
     def __init__(self, store: Store, workers: WorkerService, *, settle: Settle) -> None:

@@ -8,12 +8,14 @@ import msgspec
 from holdfast.errors import Invalid, forget_frames
 from holdfast.model import bounds
 from holdfast.wire.expected import expected_text
+from holdfast.wire.integers import with_integers
 
 T = TypeVar("T")
 
 _STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _ERROR_WITH_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _PATH_SEGMENT = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
+_FLOAT_FOR_INTEGER = re.compile(r"Expected `int\b[^`]*`, got `float`")
 _DECODE = msgspec.json.Decoder().decode
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -37,8 +39,9 @@ class Malformed(Invalid):
 def read(body: bytes, kind: type[T]) -> T:
     """Parse a request body as the route's type.
 
-    An invalid batch is parsed item by item, so that the response can list every invalid item. A batch with an item
-    that is too large is not parsed at all.
+    An empty body and `null` count as an empty object, because some clients write one of them if there is nothing to
+    send. An invalid batch is parsed item by item, so that the response can list every invalid item. A batch with an
+    item that is too large is not parsed at all.
 
     Raises:
         Invalid: With a pointer to the invalid field.
@@ -48,7 +51,9 @@ def read(body: bytes, kind: type[T]) -> T:
     if check_items is not None and len(body) > bounds.MAX_JOB_BYTES:
         _check_parts(body, is_batch=is_batch)
         check_items(body)
-    value = parse(body, is_batch=is_batch)
+    value = parse(body, is_batch=is_batch) if body.strip() else None
+    if value is None:
+        value = {}
     try:
         return convert(value, kind)
     except Invalid:
@@ -115,6 +120,11 @@ def convert(value: Any, kind: type[T], *, strict: bool = True) -> T:
     """Convert a JSON value to this type; not `strict` accepts numbers as text, as in a query."""
     try:
         return msgspec.convert(value, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        if not _FLOAT_FOR_INTEGER.match(str(error)):
+            raise _invalid(error, kind) from None
+    try:
+        return msgspec.convert(with_integers(value, kind), kind, strict=strict)
     except msgspec.ValidationError as error:
         raise _invalid(error, kind) from None
 

@@ -4,11 +4,15 @@ import json
 
 import pytest
 
+from holdfast.api.openapi import describe
+from holdfast.api.routes import ALL
 from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.ids import new_worker_id, worker_name
 from tests.e2e.api.conftest import problem
 from tests.e2e.api.raw_http import JOB, post, running_server
 from tests.e2e.api.test_worker_protocol import crew, submit
+
+DOCUMENT = describe(ALL, "0")
 
 UPGRADES = {
     "h2c, as Java and curl send it": (
@@ -92,6 +96,79 @@ async def test_an_invalid_outcome_is_refused_alone(served):
     ]
     assert await acme.settle(named[2], "succeeded") == [ids[2]]
     problem(await acme.http.post("/v1/leases/settle", json={"worker": "me", "outcomes": []}), 422, "invalid")
+
+
+EMPTY = {"nothing": b"", "a blank line": b"\r\n", "null": b"null", "an empty object": b"{}"}
+
+
+@pytest.mark.parametrize("body", EMPTY.values(), ids=EMPTY)
+@pytest.mark.databases("sqlite")
+async def test_every_optional_body_may_be_empty(live, body):
+    """Generated over the routes: those whose body has no required field."""
+    (job,) = await submit(live)
+    admin = await live.client()
+    await admin.post("/v1/tenants", json={"name": "acme"})
+    optional = [
+        route for route in ALL
+        if route.body is not None and not DOCUMENT["paths"][route.path][route.method.lower()]["requestBody"]["required"]
+    ]  # fmt: skip
+    assert {f"{route.method} {route.path}" for route in optional} >= {"POST /v1/jobs/{id}/cancel", "POST /v1/tokens"}
+    for route in optional:
+        path = route.path.format(id=job, name="acme")
+        answer = await admin.request(route.method, path, content=body, headers={"content-type": "application/json"})
+        expected = 409 if route.path == "/v1/tokens" else 200  # this node cannot sign tokens
+        assert answer.status_code == expected, (route.path, answer.text)
+
+
+@pytest.mark.parametrize("body", EMPTY.values(), ids=EMPTY)
+@pytest.mark.databases("sqlite")
+async def test_an_empty_body_that_lacks_a_field_names_the_field(served, body):
+    admin = await served.client()
+    answer = await admin.post("/v1/jobs", content=body, headers={"content-type": "application/json"})
+    assert problem(answer, 422, "invalid")["pointer"] == "/type"
+
+
+@pytest.mark.databases("sqlite")
+async def test_an_integer_may_be_written_as_a_float(served):
+    """JSON has one kind of number, and JSON Schema calls 1.0 an integer."""
+    admin = await served.client()
+    job = (await admin.post("/v1/jobs", json={"type": "send", "priority": 2.0, "payload": {"n": 1.0}})).json()
+    assert (job["priority"], json.dumps(job["payload"])) == (2, '{"n": 1.0}')
+    batch = [{"type": "send", "max_attempts": 3.0}, {"type": "send", "cost": 1.0, "delay": 0.5}]
+    assert (await admin.post("/v1/jobs/batch", json={"jobs": batch})).status_code == 201
+    for wrong in (2.5, 1e300, True, "2"):
+        answer = await admin.post("/v1/jobs", json={"type": "send", "priority": wrong})
+        assert problem(answer, 422, "invalid")["pointer"] == "/priority"
+
+    (job_id,) = await submit(served)
+    acme = await crew(served)
+    (held,) = await acme.claim(limit=1.0)
+    named = {"id": held["id"], "fence": float(held["fence"])}
+    assert (await acme.post("/renew", held=[named])).json()["lost"] == []
+    assert (await acme.post("/progress", **named, fraction=1)).status_code == 204
+    assert await acme.settle(named, "succeeded", result=1.0) == [str(job_id)]
+    assert (await served.engine.jobs.get(job_id)).result == b"1.0"
+
+
+async def test_wrong_keys_from_an_address_do_not_stop_renewals_behind_it(served):
+    """T18, S6: a worker behind the same proxy keeps its lease."""
+    acme = await crew(served)
+    stranger = await served.client("hf_0123456789abcdef_" + "0" * 64)
+    answers = [(await stranger.post("/v1/leases/renew", json={"worker": acme.worker})).status_code for _ in range(12)]
+    assert answers[-1] == 429
+    assert (await acme.post("/renew")).status_code == 200
+
+
+@pytest.mark.databases("sqlite")
+async def test_other_requests_of_a_key_do_not_stop_its_renewals(served):
+    """S6: a key that has all its requests in progress still renews the leases of its workers."""
+    acme = await crew(served)
+    slots = served.api.service.slots
+    key = acme.http.headers["authorization"].split("_")[1]
+    taken = await slots.acquire(key, slots._max_requests)
+    assert taken == slots._max_requests
+    assert (await acme.post("/renew")).status_code == 200
+    slots.release(key, taken)
 
 
 @pytest.mark.databases("sqlite")

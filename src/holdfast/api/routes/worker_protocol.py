@@ -178,7 +178,7 @@ ROUTES = (
     ),
     Route(
         "POST", "/v1/leases/renew", Scope.WORKER, renew_lease, "Renew a lease; returns the jobs that were lost",
-        {200: LostOut}, RenewRequest, tag="workers", headers=TENANT, error_statuses=(409,),
+        {200: LostOut}, RenewRequest, tag="workers", headers=TENANT, error_statuses=(409,), renewal=True,
     ),
     Route(
         "POST", "/v1/leases/settle", Scope.WORKER, settle_jobs, "Report the outcomes of attempts; idempotent",
