@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from holdfast.errors import Invalid
 from holdfast.model.time import Duration, seconds
@@ -112,6 +114,16 @@ def parse_retry_after(value: str | None, now: datetime) -> Duration | None:
         return None
     wait = (at if at.tzinfo else at.replace(tzinfo=UTC)) - now
     return clamp_wait(seconds(max(-1.0, min(wait.total_seconds(), 1e9))), maximum=MAX_RETRY_AFTER)
+
+
+def decode_response(body: bytes, *, complete: bool) -> tuple[Any, str | None]:
+    """Return the JSON value of a response body and None, or None and why the value cannot be kept."""
+    if not complete:
+        return None, f"the response has more than {len(body):,} bytes"
+    try:
+        return msgspec.json.decode(body), None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None, "the response is not JSON"
 
 
 def excerpt(body: bytes) -> str:

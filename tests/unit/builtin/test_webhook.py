@@ -52,6 +52,26 @@ async def test_a_delivery_identifies_itself_and_records_the_response(deliver, re
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        (b'{"id": 7, "ok": true}', {"response": {"id": 7, "ok": True}}),
+        (b"null", {"response": None}),
+        (b"", {"response": None, "not_kept": "the response is not JSON"}),
+        (b"<html>", {"response": None, "not_kept": "the response is not JSON"}),
+        (b'"' + b"x" * 65_534 + b'"', {"response": "x" * 65_534}),
+        (b'"' + b"x" * 65_535 + b'"', {"response": None, "not_kept": "the response has more than 65,536 bytes"}),
+    ],
+    ids=["an object", "null", "nothing", "no JSON", "64 KiB", "more than 64 KiB"],
+)
+async def test_a_job_keeps_a_json_response_if_it_asks_for_it(deliver, receiver, body, expected):
+    receiver.behave = answers(200, body=body)
+    kept = json.loads(delivered(await deliver(receiver.url, keep_response=True)))
+    assert {name: kept[name] for name in ("response", "not_kept") if name in kept} == expected
+    usual = json.loads(delivered(await deliver(receiver.url)))
+    assert {"response", "not_kept"}.isdisjoint(usual)
+
+
 async def test_a_receiver_can_verify_the_signature_with_both_keys_during_a_rotation(deliver, receiver, engine):
     """T15: verified by an independent implementation."""
     old, _ = await engine.deliveries.rotate_secret("acme", seconds(60))

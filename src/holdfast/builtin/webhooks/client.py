@@ -84,8 +84,8 @@ class WebhookClient:
             timeout=aiohttp.ClientTimeout(total=timeout),
             trace_request_ctx=trace,
         ) as response:
-            body_start = await _read_start(response)
-            return WebhookResponse(response.status, response.headers.get("Retry-After"), body_start)
+            body_start, complete = await _read_start(response)
+            return WebhookResponse(response.status, response.headers.get("Retry-After"), body_start, complete)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -133,20 +133,20 @@ class Resolver(AbstractResolver):
 _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
-async def _read_start(response: aiohttp.ClientResponse) -> bytes:
-    """Return the first bytes of a body. Errors are ignored, because the status has arrived."""
+async def _read_start(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
+    """Return the first bytes of a body, and whether they are all. Errors are ignored: the status has arrived."""
     start = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
-            while len(start) < MAX_RESPONSE_BYTES:
-                chunk = await response.content.read(MAX_RESPONSE_BYTES - len(start))
+            while len(start) <= MAX_RESPONSE_BYTES:
+                chunk = await response.content.read(MAX_RESPONSE_BYTES + 1 - len(start))
                 if not chunk:
-                    return bytes(start)
+                    return bytes(start), True
                 start += chunk
     except (aiohttp.ClientError, OSError, ValueError, TimeoutError):
         pass
     response.close()
-    return bytes(start)
+    return bytes(start[:MAX_RESPONSE_BYTES]), False
 
 
 async def _note_reuse(_session: object, context: SimpleNamespace, _parameters: object) -> None:

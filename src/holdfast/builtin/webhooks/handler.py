@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from holdfast.builtin.webhooks.address_guard import AddressGuard, GuardRules
 from holdfast.builtin.webhooks.messages import DestinationBlocked, NoResponse, WebhookRequest, WebhookResponse
@@ -58,6 +58,10 @@ class Delivery(Struct, frozen=True):
     signed: bool
     answer: str
     """Start of the response body, as text."""
+    response: Any | UnsetType = UNSET
+    """Response body as JSON, if the job asked for it with `keep_response`."""
+    not_kept: str | UnsetType = UNSET
+    """Why the response that the job asked for could not be kept."""
 
 
 class WebhookRules(NamedTuple):
@@ -86,12 +90,14 @@ class Webhook:
         expect: int | list[int] | None = None,
         retry_on: list[int] | None = None,
         timeout: float | str | None = None,
+        keep_response: bool = False,
         ctx: Context,
     ) -> Delivery:
         """Send one signed HTTP request.
 
         The webhook is delivered if the response has an expected status, by default any 2xx. A string body is sent as
-        text, any other body as JSON. All attempts have the same id and idempotency key.
+        text, any other body as JSON. All attempts have the same id and idempotency key. With `keep_response`, the
+        result has the JSON of the response, up to 64 KiB.
         """
         target = self._guard.parse(url)
         own_headers = webhooks.check_headers(headers or {})
@@ -136,6 +142,11 @@ class Webhook:
         await report(f"HTTP {response.status}" if verdict.destination_failed else None)
         if not verdict.delivered:
             raise _not_delivered(f"{method} {destination}", response, verdict, took, ctx)
+        kept, not_kept = (
+            webhooks.decode_response(response.body_start, complete=response.complete)
+            if keep_response
+            else (UNSET, None)
+        )
         return Delivery(
             status=response.status,
             destination=destination,
@@ -144,6 +155,8 @@ class Webhook:
             seconds=round(took, 3),
             signed=bool(signature),
             answer=webhooks.excerpt(response.body_start),
+            response=kept,
+            not_kept=UNSET if not_kept is None else not_kept,
         )
 
     async def aclose(self) -> None:

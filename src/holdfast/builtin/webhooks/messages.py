@@ -21,6 +21,8 @@ class WebhookResponse(NamedTuple):
     status: int
     retry_after: str | None
     body_start: bytes
+    complete: bool = True
+    """False if the body is longer than `body_start`."""
 
 
 class NoResponse(Exception):
