@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from holdfast.api.openapi import describe
+from holdfast.api.openapi.document import describe
 from holdfast.api.routes import ALL
 
 HEAD = """\
@@ -24,30 +24,13 @@ def generate() -> str:
     description = describe(ALL, "")
     parts = [HEAD]
     schemas = description["components"]["schemas"]
-    partial = _request_schemas(description)
     for name, schema in sorted(schemas.items()):
-        parts.append(f"{_comment(schema)}export interface {name} {_object(schema, complete=name not in partial)}\n")
+        if "properties" in schema:
+            parts.append(f"{_comment(schema)}export interface {name} {_object(schema)}\n")
+        else:
+            parts.append(f"{_comment(schema)}export type {name} = {_type(schema)};\n")
     parts.append(_operations(description))
     return "\n".join(parts)
-
-
-def _request_schemas(description: dict[str, Any]) -> set[str]:
-    """Return the schemas whose fields may be missing: requests and problems. Responses have all their fields."""
-    pending = ["Problem"]
-    for methods in description["paths"].values():
-        for operation in methods.values():
-            pending += _referenced(operation.get("requestBody", {}))
-    found: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending += _referenced(description["components"]["schemas"][name])
-    return found
-
-
-def _referenced(schema: Any) -> list[str]:
-    return [reference.rpartition("/")[2] for reference in re.findall(r"#/components/schemas/\w+", json.dumps(schema))]
 
 
 def _operations(description: dict[str, Any]) -> str:
@@ -78,11 +61,9 @@ def _operations(description: dict[str, Any]) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _object(schema: dict[str, Any], *, complete: bool = False) -> str:
-    """Return an object type. With `complete`, fields that have a default are not optional."""
+def _object(schema: dict[str, Any]) -> str:
+    """Return an object type."""
     needed = set(schema.get("required", ()))
-    if complete:
-        needed |= {name for name, field in schema.get("properties", {}).items() if "default" in field}
     lines = ["{"]
     for name, field in schema.get("properties", {}).items():
         lines.append(f"{_comment(field, '  ')}  {_property(name)}{'' if name in needed else '?'}: {_type(field)};")
@@ -94,8 +75,9 @@ def _type(schema: dict[str, Any]) -> str:
         return str(schema["$ref"].rpartition("/")[2])
     if "enum" in schema:
         return " | ".join(json.dumps(value) for value in schema["enum"])
-    if "anyOf" in schema:
-        return " | ".join(dict.fromkeys(_type(option) for option in schema["anyOf"]))
+    for union in ("anyOf", "oneOf"):
+        if union in schema:
+            return " | ".join(dict.fromkeys(_type(option) for option in schema[union]))
     kind = schema.get("type")
     if isinstance(kind, list):
         return " | ".join(dict.fromkeys(_type({**schema, "type": name}) for name in kind))

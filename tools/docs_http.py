@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from holdfast.api.openapi import describe
+from holdfast.api.openapi.document import describe
 from holdfast.api.routes import ALL
-from holdfast.api.routing import ANY_CALLER, PUBLIC
 from holdfast.wire.problems import TITLES
 
 if TYPE_CHECKING:
@@ -29,8 +28,9 @@ def parts() -> Iterator[str]:
     description = describe(ALL, "")
     schemas = description["components"]["schemas"]
     yield _INTRODUCTION
-    tags = list(dict.fromkeys(route.tag for route in ALL))
-    for tag, routes in groupby(sorted(ALL, key=lambda route: tags.index(route.tag)), key=lambda route: route.tag):
+    described = [route for route in ALL if route.described]
+    tags = list(dict.fromkeys(route.tag for route in described))
+    for tag, routes in groupby(sorted(described, key=lambda route: tags.index(route.tag)), key=lambda route: route.tag):
         yield f"## {tag[:1].upper()}{tag[1:]}"
         for route in routes:
             yield from _route(route, description["paths"][route.path][route.method.lower()])
@@ -40,7 +40,7 @@ def parts() -> Iterator[str]:
         yield f"### {name}"
         if "description" in schema:
             yield _line(schema["description"])
-        yield _fields(schema)
+        yield _fields(schema) if "properties" in schema else _kind(schema)
     yield "## Errors"
     yield "\n".join(["| status | |", "|---|---|", *(f"| {status} | {title} |" for status, title in TITLES.items())])
 
@@ -56,11 +56,8 @@ Every node serves the same description at `/docs`, and in machine-readable form 
 
 
 def _route(route: Route, operation: Mapping[str, Any]) -> Iterator[str]:
-    needs = {PUBLIC: "No API key required", ANY_CALLER: "Any valid API key"}.get(
-        str(route.scope), f"Scope `{route.scope}`"
-    )
     yield f"### {route.method} {route.path}"
-    yield f"{_line(route.summary)}. {needs}.{' Only in demo mode.' if route.demo else ''}"
+    yield f"{_line(operation['description'])}."
     parameters = [each for each in operation["parameters"] if each["in"] != "path"]
     if parameters:
         rows = [
@@ -72,11 +69,11 @@ def _route(route: Route, operation: Mapping[str, Any]) -> Iterator[str]:
         yield f"Body: {_kind(operation['requestBody']['content']['application/json']['schema'])}"
     responses = []
     for status, response in operation["responses"].items():
-        if "$ref" in response:
+        if status == "default":
             continue
         content = response.get("content", {})
         body = ", ".join(
-            _kind(each["schema"]) if kind == "application/json" else f"`{kind}`" for kind, each in content.items()
+            _kind(each["schema"]) if "$ref" in each["schema"] else f"`{kind}`" for kind, each in content.items()
         )
         headers = [f"`{name}`: {_line(each['description'])}" for name, each in response["headers"].items()]
         extra = "; ".join(text for text in headers if "X-Request-ID" not in text)
@@ -109,6 +106,8 @@ def _kind(schema: Mapping[str, Any]) -> str:
     if "const" in schema:
         return f"`{schema['const']}`"
     kind = schema.get("type", "any JSON")
+    if isinstance(kind, list):
+        return _either(_kind({**schema, "type": name}) if name != "null" else name for name in kind)
     if kind == "array":
         text = f"list of {_kind(schema.get('items', {}))}"
     elif kind == "object" and schema.get("additionalProperties") not in (None, False, True):

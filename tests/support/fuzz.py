@@ -35,6 +35,13 @@ expected-statuses = ["2xx", "401", "403", "404", "409", "422", "429", "503"]
 expected-statuses = ["400", "401", "403", "404", "405", "406", "409", "413", "414", "415", "422", "428", "429", "431"]
 
 [[operations]]
+# `null` counts as an empty object, and an invalid outcome is refused in a response to the others.
+include-operation-id = ["cancel_job", "change_queue", "change_tenant", "create_token", "lease_jobs", "settle_jobs"]
+checks.negative_data_rejection.expected-statuses = [
+  "2xx", "400", "401", "403", "404", "405", "406", "409", "413", "414", "415", "422", "428", "429", "431",
+]
+
+[[operations]]
 # A new tenant has no secret until one is created, so that 404 is correct here.
 include-path = "/v1/tenants/{name}/webhook-secret"
 include-method = "GET"

@@ -63,7 +63,7 @@ export const workersQuery = queryOptions({
   refetchInterval: 5_000,
 });
 
-export const summaryQuery = (query: Operations["summary"]["query"]) =>
+export const summaryQuery = (query: Operations["get_analytics"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "summary", query],
     queryFn: ({ signal }) => call<"summary">("GET", "/v1/analytics", { query, signal }),
@@ -71,7 +71,7 @@ export const summaryQuery = (query: Operations["summary"]["query"]) =>
     placeholderData: keepPreviousData,
   });
 
-export const throughputQuery = (query: Operations["throughput"]["query"]) =>
+export const throughputQuery = (query: Operations["get_throughput"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "throughput", query],
     queryFn: ({ signal }) => call<"throughput">("GET", "/v1/analytics/throughput", { query, signal }),
@@ -79,7 +79,7 @@ export const throughputQuery = (query: Operations["throughput"]["query"]) =>
     placeholderData: keepPreviousData,
   });
 
-export const typeStatsQuery = (query: Operations["types"]["query"]) =>
+export const typeStatsQuery = (query: Operations["get_type_analytics"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "types", query],
     queryFn: ({ signal }) => call<"types">("GET", "/v1/analytics/types", { query, signal }),

@@ -1,35 +1,28 @@
 """`/docs`: human-readable API reference. Plain HTML and CSS, no scripts, no external hosts."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from itertools import groupby
 from typing import Any
 
-from holdfast.api.openapi import describe
+from holdfast.api.openapi.document import describe
+from holdfast.api.openapi.examples import curl
+from holdfast.api.openapi.operations import error_statuses
 from holdfast.api.routing import ANY_CALLER, PUBLIC, Route
 from holdfast.wire.problems import MEDIA_TYPE, TITLES
 
 STYLE_PATH = "/docs.css"
 
-_ADDRESS = b"$HOLDFAST_API_URL"
+ADDRESS = b"$HOLDFAST_API_URL"
 """Stands for the address of the service in the examples of the cached page."""
 
 _HOST = re.compile(rb"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
-_EXAMPLES: dict[str, Any] = {
-    "type": "mail.send", "payload": {"to": "ada@example.com"}, "name": "acme", "scopes": ["submit", "read"],
-    "queue": "mail", "ids": ["01981a52-7c3e-7000-8000-000000000000"], "filter": {"queue": "mail"},
-    "reason": "not needed", "paused": True, "max_running": 5,
-}  # fmt: skip
-_EXAMPLE_FIELDS = ("payload", "ids", "reason", "filter", "paused", "max_running")
-"""Optional fields that examples include."""
-
 
 def page(routes: Iterable[Route], version: str) -> bytes:
     """Render the page."""
-    unsorted = list(routes)
+    unsorted = [route for route in routes if route.described]
     tags = list(dict.fromkeys(route.tag for route in unsorted))
     table = sorted(unsorted, key=lambda route: tags.index(route.tag))
     document = describe(table, version)
@@ -51,14 +44,14 @@ def page(routes: Iterable[Route], version: str) -> bytes:
     return "".join([*parts, "</main></body></html>"]).encode()
 
 
-def with_address(rendered: bytes, host: bytes, base_path: str, *, https: bool) -> bytes:
+def with_address(rendered: bytes, host: bytes, base_path: str, *, https: bool, placeholder: bytes = ADDRESS) -> bytes:
     """Return the page with the address in its examples by which the caller reached it.
 
     A host that is not a plain name or address, with an optional port, leaves the variable in place.
     """
     if not _HOST.fullmatch(host):
         return rendered
-    return rendered.replace(_ADDRESS, (b"https://" if https else b"http://") + host + escape(base_path).encode())
+    return rendered.replace(placeholder, (b"https://" if https else b"http://") + host + escape(base_path).encode())
 
 
 _INTRODUCTION = """<p>JSON in, JSON out. Send a key or a token as <code>Authorization: Bearer …</code>; each route
@@ -75,7 +68,7 @@ def _operation(route: Route, document: Mapping[str, Any]) -> Iterator[str]:
     scope_label = {PUBLIC: "no key", ANY_CALLER: "any key"}.get(str(route.scope), f"scope {route.scope}")
     yield f"<article id='{escape(route.name)}'><h3><span class=method>{route.method}</span> "
     yield f"<code>{escape(route.path)}</code> <span class=scope>{escape(scope_label)}</span></h3>"
-    yield f"<p>{escape(route.summary)}.</p>"
+    yield f"<p>{escape(operation['description'])}</p>"
     rows = [
         _row(
             parameter["name"],
@@ -90,32 +83,30 @@ def _operation(route: Route, document: Mapping[str, Any]) -> Iterator[str]:
     if route.body is not None:
         schema = document["components"]["schemas"][route.body.__name__]
         yield from _table("Body", _fields(schema, document))
-    yield from _table("Responses", _responses(operation, document))
-    example = escape(_curl(route, document))
+    yield from _table("Responses", _responses(operation, document, error_statuses(route)))
+    example = escape(curl(route.method, route.path, operation, ADDRESS.decode()))
     yield f"<details><summary>Example</summary><pre><code>{example}</code></pre></details></article>"
 
 
 def _fields(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     required = schema.get("required", ())
     return [
-        _row(name, _kind(field, document), _description(field), required=name in required, default=field.get("default"))
+        _row(name, _kind(field, document), field.get("description"), required=name in required)
         for name, field in schema.get("properties", {}).items()
     ]
 
 
-def _responses(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+def _responses(operation: Mapping[str, Any], document: Mapping[str, Any], errors: list[int]) -> list[str]:
     rows = []
-    problems = [status for status, response in operation["responses"].items() if "$ref" in response]
     for status, response in operation["responses"].items():
-        if "$ref" in response:
+        if status == "default":
             continue
-        resolved = _resolve(response, document)
         kinds = [
-            f"{escape(media)}: {_kind(content['schema'], document)}" if media == "application/json" else escape(media)
-            for media, content in resolved.get("content", {}).items()
+            f"{escape(media)}: {_kind(content['schema'], document)}" if "$ref" in content["schema"] else escape(media)
+            for media, content in response.get("content", {}).items()
         ]
-        rows.append(f"<tr><td><code>{status}</code><td>{escape(resolved['description'])}<td>{', '.join(kinds) or '–'}")
-    titles = ", ".join(f"<code>{status}</code> {escape(TITLES[int(status)].lower())}" for status in problems)
+        rows.append(f"<tr><td><code>{status}</code><td>{escape(response['description'])}<td>{', '.join(kinds) or '–'}")
+    titles = ", ".join(f"<code>{status}</code> {escape(TITLES[status].lower())}" for status in errors)
     return [*rows, f"<tr><td>problems<td>{titles}<td>{MEDIA_TYPE}"]
 
 
@@ -124,27 +115,19 @@ def _table(title: str, rows: list[str]) -> Iterator[str]:
         yield f"<h4>{title}</h4><div class=wide><table>{''.join(rows)}</table></div>"
 
 
-def _row(
-    name: str,
-    kind: str,
-    text: str | None,
-    *,
-    required: bool,
-    where: str = "",
-    default: Any = None,
-) -> str:
-    notes = [escape(text)] if text else []
-    if default not in (None, [], {}, ""):
-        notes.append(f"Default: <code>{escape(json.dumps(default))}</code>.")
+def _row(name: str, kind: str, text: str | None, *, required: bool, where: str = "") -> str:
     labels = " ".join(label for label in (where, "<b>required</b>" if required else "") if label)
-    return f"<tr><td><code>{escape(name)}</code> <small>{labels}</small><td>{kind}<td>{' '.join(notes)}"
+    return f"<tr><td><code>{escape(name)}</code> <small>{labels}</small><td>{kind}<td>{escape(text or '')}"
 
 
 def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     """Describe a type and its bounds as HTML."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
-        fields = document["components"]["schemas"][name].get("properties", {})
+        target = document["components"]["schemas"][name]
+        if "properties" not in target and "oneOf" not in target:
+            return _kind(target, document)
+        fields = target.get("properties", {})
         field_names = ", ".join(f"<code>{escape(field)}</code>" for field in fields)
         return f"{escape(name)} <small>({field_names})</small>" if field_names else escape(name)
     if "anyOf" in schema:
@@ -152,65 +135,15 @@ def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(kinds))
     if "enum" in schema:
         return " or ".join(f"<code>{escape(str(value))}</code>" for value in schema["enum"])
-    if schema.get("type") == "array":
+    if schema.get("type") in ("array", ["array", "null"]):
         return f"list of {_kind(schema.get('items', {}), document)}"
     bounds = [f"≥ {schema['minimum']}"] if "minimum" in schema else []
     bounds += [f"≤ {schema['maximum']:,}"] if "maximum" in schema else []
     bounds += [f"≤ {schema['maxLength']} characters"] if "maxLength" in schema else []
-    name = {"date-time": "time"}.get(schema.get("format", ""), schema.get("type", "any JSON"))
+    kinds = schema.get("type", "any JSON")
+    kind = kinds[0] if isinstance(kinds, list) else kinds
+    name = {"date-time": "time"}.get(schema.get("format", ""), kind)
     return f"{name} <small>{escape(', '.join(bounds))}</small>" if bounds else str(name)
-
-
-def _description(field: Mapping[str, Any]) -> str | None:
-    for schema in (field, *field.get("anyOf", ())):
-        if text := schema.get("description"):
-            return str(text)
-    return None
-
-
-def _curl(route: Route, document: Mapping[str, Any]) -> str:
-    parts = ["curl"]
-    if route.method != "GET":
-        parts.append(f"-X {route.method}")
-    if route.scope != PUBLIC:
-        parts.append('-H "Authorization: Bearer $HOLDFAST_API_KEY"')
-    if route.body is not None:
-        sample = _sample(document["components"]["schemas"][route.body.__name__], document)
-        parts.append("-H 'Content-Type: application/json' \\\n  -d '" + json.dumps(sample) + "'")
-    path = route.path
-    for name in route.parameters:
-        path = path.replace(f"{{{name}}}", {"id": "01981a52-7c3e-7000-8000-000000000000"}.get(name, "mail"))
-    return " ".join([*parts, f'"$HOLDFAST_API_URL{path}"'])
-
-
-def _sample(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Any:
-    schema = _resolve(schema, document)
-    if "properties" in schema:
-        required = set(schema.get("required", ()))
-        unwanted: set[str] = set()
-        for rule in schema.get("allOf", ()):  # use the first allowed combination
-            first = rule["anyOf"][0]
-            required |= set(first["required"])
-            unwanted |= set(first["properties"]) - set(first["required"])
-        return {
-            name: _EXAMPLES[name] if name in _EXAMPLES else _sample(field, document)
-            for name, field in schema["properties"].items()
-            if name in required or (name in _EXAMPLE_FIELDS and name not in unwanted)
-        }
-    if "anyOf" in schema:
-        return _sample(schema["anyOf"][0], document)
-    if "enum" in schema:
-        return schema["enum"][0]
-    if schema.get("type") == "array":
-        return [_sample(schema.get("items", {}), document)]
-    return {"integer": 1, "number": 1, "boolean": True, "object": {}}.get(schema.get("type", ""), "…")
-
-
-def _resolve(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    while "$ref" in schema:
-        _, _, group, name = schema["$ref"].split("/")
-        schema = document["components"][group][name]
-    return schema
 
 
 def _anchor(text: str) -> str:

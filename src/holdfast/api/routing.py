@@ -66,6 +66,8 @@ class Route(NamedTuple):
     """Response headers by status, with descriptions."""
     error_statuses: tuple[int, ...] = ()
     """Error statuses in addition to those of every route."""
+    described: bool = True
+    """False for pages and files of browsers, which the OpenAPI document leaves out."""
     demo: bool = False
     """Available only in demo mode."""
     tenant_admin: bool = False

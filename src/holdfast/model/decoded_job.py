@@ -24,7 +24,9 @@ class ErrorOut(Struct, frozen=True):
     """Error of a failed attempt."""
 
     kind: str
+    """Type of the error, such as the name of an exception."""
     message: str
+    """Text of the error."""
     fingerprint: str = ""
     traceback: str | UnsetType = UNSET
 
@@ -33,13 +35,16 @@ class ProgressOut(Struct, frozen=True):
     """Progress of a job, as its handler reports it."""
 
     fraction: float | None = None
+    """Fraction of the work that is done, from 0 to 1; null if unknown."""
     note: str | None = None
+    """Text for people; null if there is none."""
 
 
 class JobFields(Struct, Generic[TimeT, JsonT, StatusT, ProgressT], frozen=True):
     """Fields of a job."""
 
     id: str
+    """Id of the job."""
     tenant: str
     queue: str
     type: str
@@ -50,6 +55,7 @@ class JobFields(Struct, Generic[TimeT, JsonT, StatusT, ProgressT], frozen=True):
     max_attempts: int
     scheduled_at: TimeT | None
     created_at: TimeT
+    """Time of the submission."""
     started_at: TimeT | None
     finished_at: TimeT | None
     updated_at: TimeT

@@ -7,10 +7,19 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.errors import Invalid
 from holdfast.model.access import ApiKey, KeyPosition, Quotas, Scope, Tenant
-from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.wire.codec import invalid_cursor, span
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.wire.codec import invalid_cursor
+from holdfast.wire.durations import (
+    KEY_LIFETIME,
+    RATE_WINDOW,
+    TOKEN_LIFETIME,
+    KeyLifetime,
+    RateWindow,
+    TokenLifetime,
+    span,
+)
 from holdfast.wire.name_cursors import read_name_cursor
-from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT, When
+from holdfast.wire.types import Name, Query, RequestBody, Time, TimeT, When
 
 ScopeName = Literal["submit", "read", "cancel", "worker", "metrics", "admin"]
 Scopes = Annotated[list[ScopeName], Meta(min_length=1, max_length=6)]
@@ -20,18 +29,16 @@ MaxBacklog = Annotated[int, Meta(ge=0, le=10**12, description="Maximum number of
 Cursor = Annotated[str, Meta(max_length=256)]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 
-_MIN_RATE_WINDOW, _MAX_RATE_WINDOW = seconds(1), seconds(86_400)
-_MIN_TOKEN_LIFETIME, _MAX_TOKEN_LIFETIME = seconds(1), seconds(3_600)
-_MIN_KEY_LIFETIME, _MAX_KEY_LIFETIME = seconds(1), seconds(3_650 * 86_400)
-
 
 class NewTenant(RequestBody):
     """Tenant to create; omitted or null fields use the installation's defaults."""
 
     name: Name
+    """Name of the tenant."""
     weight: Weight | None = None
     rate: Rate | None = None
-    rate_window: Seconds | None = None
+    rate_window: RateWindow | None = None
+    """Window of the rate quota."""
     backlog: MaxBacklog | None = None
     queue_backlog: MaxBacklog | None = None
 
@@ -44,7 +51,8 @@ class TenantChange(RequestBody):
 
     weight: Weight | UnsetType | None = UNSET
     rate: Rate | UnsetType | None = UNSET
-    rate_window: Seconds | UnsetType | None = UNSET
+    rate_window: RateWindow | UnsetType | None = UNSET
+    """Window of the rate quota; null for the installation's default."""
     backlog: MaxBacklog | UnsetType | None = UNSET
     queue_backlog: MaxBacklog | UnsetType | None = UNSET
 
@@ -53,8 +61,10 @@ class TenantFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a tenant."""
 
     name: str
+    """Name of the tenant."""
     weight: int | None
     rate: int | None
+    """Maximum cost submitted per `rate_window`; null for the default."""
     rate_window: float | None
     """Seconds."""
     backlog: int | None
@@ -62,7 +72,7 @@ class TenantFields(Struct, Generic[TimeT], frozen=True):
     created_at: TimeT
 
 
-class TenantOut(TenantFields[str], frozen=True):
+class TenantOut(TenantFields[Time], frozen=True):
     """A tenant. Null means the installation's default."""
 
 
@@ -84,28 +94,35 @@ class NewKeyRequest(RequestBody):
     """API key to create."""
 
     scopes: Scopes
+    """Permissions of the key."""
     name: Annotated[str, Meta(min_length=1, max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
+    """Name that says who uses the key."""
     tenant: Name | UnsetType = UNSET
     """Default: the tenant of the caller."""
     expires_at: When | None = None
-    expires_in: Seconds | None = None
+    """Time at which the key expires; not together with `expires_in`."""
+    expires_in: KeyLifetime | None = None
+    """Time until the key expires; not together with `expires_at`. By default it does not expire."""
 
 
 class KeyFields(Struct, Generic[TimeT], frozen=True):
     """Fields of an API key."""
 
     id: str
+    """Id of the key, which is part of its token."""
     tenant: str
     name: str
+    """Name that says who uses the key."""
     scopes: list[ScopeName]
     created_at: TimeT
     expires_at: TimeT | None
     revoked_at: TimeT | None
+    """Time of the revocation; null if it is valid."""
     last_used_at: TimeT | None
     """Accurate to a few minutes."""
 
 
-class KeyOut(KeyFields[str], frozen=True):
+class KeyOut(KeyFields[Time], frozen=True):
     """An API key, without its secret."""
 
 
@@ -135,26 +152,33 @@ class TokenRequest(RequestBody):
     """Token to create: the scopes of the API key or fewer, for 15 minutes or up to an hour."""
 
     scopes: Scopes | None = None
-    expires_in: Seconds = 900
+    """Permissions of the token; null for those of the caller."""
+    expires_in: TokenLifetime = 900
+    """Time until the token expires."""
 
 
 class TokenOut(Struct, frozen=True):
     """New token; it is valid until it expires or its API key is revoked."""
 
     token: str
+    """Send it as `Authorization: Bearer …`."""
     token_type: Literal["Bearer"]
+    """How to send the token."""
     tenant: str
+    """Tenant that the token acts for."""
     scopes: list[ScopeName]
-    expires_at: str
+    expires_at: Time
 
 
 class Me(Struct, frozen=True):
     """Caller and its scopes."""
 
     name: str
+    """Name of the API key or token."""
     tenant: str
+    """Tenant of the caller."""
     scopes: list[ScopeName]
-    until: str | None
+    until: Time | None
     """Expiry of the token; null for an API key."""
     version: str
     """Version of this node."""
@@ -166,6 +190,7 @@ class SignIn(RequestBody):
     """Ticket from the link that `holdfast up` prints."""
 
     ticket: Annotated[str, Meta(min_length=1, max_length=128)]
+    """Ticket of the link, valid once."""
 
 
 def quotas_of(body: NewTenant) -> Quotas:
@@ -185,12 +210,12 @@ def key_lifetime(body: NewKeyRequest) -> Duration | None:
         return None
     if body.expires_at is not None:
         raise Invalid("expires_in: give this or expires_at, not both", pointer="/expires_in")
-    return _span(body.expires_in, "expires_in", _MIN_KEY_LIFETIME, _MAX_KEY_LIFETIME)
+    return span(body.expires_in, "/expires_in", KEY_LIFETIME)
 
 
 def token_lifetime(body: TokenRequest) -> Duration:
     """Return the lifetime of a new token."""
-    return _span(body.expires_in, "expires_in", _MIN_TOKEN_LIFETIME, _MAX_TOKEN_LIFETIME)
+    return span(body.expires_in, "/expires_in", TOKEN_LIFETIME) or Duration(0)
 
 
 def scopes_of(names: list[ScopeName]) -> frozenset[Scope]:
@@ -243,13 +268,5 @@ def _key(key: ApiKey) -> dict[str, Any]:
 
 def _quotas(fields: dict[str, Any]) -> dict[str, Any]:
     if fields.get("rate_window") is not None:
-        fields["rate_window"] = _span(fields["rate_window"], "rate_window", _MIN_RATE_WINDOW, _MAX_RATE_WINDOW)
+        fields["rate_window"] = span(fields["rate_window"], "/rate_window", RATE_WINDOW)
     return fields
-
-
-def _span(value: float | str, name: str, minimum: Duration, maximum: Duration) -> Duration:
-    duration = span(value, f"/{name}") or Duration(0)
-    if not minimum <= duration <= maximum:
-        bounds = f"from {in_seconds(minimum):,.0f} to {in_seconds(maximum):,.0f} seconds"
-        raise Invalid(f"{name}: give a time {bounds}", pointer=f"/{name}")
-    return duration

@@ -5,7 +5,7 @@ from typing import Annotated, Generic
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.wire.limits import MaxRunning, RateOut, RateShape
-from holdfast.wire.types import Cursor, Name, Query, RequestBody, TimeT, When
+from holdfast.wire.types import Cursor, Name, Query, RequestBody, Time, TimeT, When
 
 NameLimit = Annotated[int, Meta(ge=1, le=1_000)]
 """Number of queues or types on a page."""
@@ -23,19 +23,28 @@ class StatusCounts(Struct):
     """Numbers of jobs by status; succeeded and cancelled ones of the last 24 hours only."""
 
     blocked: int = 0
+    """Jobs that wait for other jobs."""
     scheduled: int = 0
+    """Jobs that are due later."""
     ready: int = 0
+    """Jobs that a worker can claim."""
     running: int = 0
+    """Jobs that a worker holds."""
     retrying: int = 0
+    """Jobs that failed and are due again later."""
     succeeded: int = 0
+    """Jobs that succeeded in the last 24 hours."""
     dead: int = 0
+    """Jobs that failed permanently."""
     cancelled: int = 0
+    """Jobs that were cancelled in the last 24 hours."""
 
 
 class NamedCounts(Struct, frozen=True):
     """Numbers of jobs of one queue or type."""
 
     name: str
+    """Name of the queue or type."""
     statuses: StatusCounts
 
 
@@ -45,12 +54,14 @@ class StatsFields(Struct, Generic[TimeT], frozen=True):
     as_of: TimeT
     statuses: StatusCounts
     queues: list[NamedCounts]
+    """Numbers of jobs of each queue on this page."""
     types: list[NamedCounts]
+    """Numbers of jobs of each type on this page."""
     next_cursor: str | None
     """Cursor of the next names; null if there are none. `statuses` has all jobs on every page."""
 
 
-class Stats(StatsFields[str], frozen=True):
+class Stats(StatsFields[Time], frozen=True):
     """Numbers of jobs as of `as_of`, which may be some seconds ago in large installations."""
 
 
@@ -58,18 +69,26 @@ class Percentiles(Struct, frozen=True):
     """Percentiles in seconds, accurate to 10 %; null if nothing ended."""
 
     p50: float | None
+    """Median."""
     p90: float | None
+    """90th percentile."""
     p95: float | None
+    """95th percentile."""
     p99: float | None
+    """99th percentile."""
 
 
 class Rates(Struct, frozen=True):
     """Rates per second."""
 
     submitted: float
+    """Submitted jobs."""
     started: float
+    """Started attempts."""
     finished: float
+    """Jobs that reached a final status."""
     failed: float
+    """Failed attempts."""
 
 
 class Totals(Struct, frozen=True):
@@ -99,14 +118,15 @@ class SummaryFields(Struct, Generic[TimeT], frozen=True):
     """Fraction of attempts that failed; null if there were none."""
 
 
-class Summary(SummaryFields[str], frozen=True):
+class Summary(SummaryFields[Time], frozen=True):
     """Totals, rates and durations of a window."""
 
 
 class Point(Struct, frozen=True):
     """Totals and durations of one step of a window."""
 
-    at: str
+    at: Time
+    """Start of the step."""
     totals: Totals
     wait: Percentiles
     run: Percentiles
@@ -115,11 +135,12 @@ class Point(Struct, frozen=True):
 class Series(Struct, frozen=True):
     """Time series of a window, without gaps."""
 
-    since: str
-    until: str
+    since: Time
+    until: Time
     step: float
     """Length of a step in seconds."""
     points: list[Point]
+    """Steps of the window, oldest first."""
 
 
 class TypeStats(Struct, frozen=True):
@@ -131,13 +152,14 @@ class TypeStats(Struct, frozen=True):
     wait: Percentiles
     run: Percentiles
     failure_ratio: float | None
+    """Fraction of attempts that failed; null if there were none."""
 
 
 class TypeList(Struct, frozen=True):
     """Job types that were active in a window, busiest first."""
 
-    since: str
-    until: str
+    since: Time
+    until: Time
     items: list[TypeStats]
 
 
@@ -145,6 +167,7 @@ class TenantShareOut(Struct, frozen=True):
     """Service that one tenant received, compared with its entitlement."""
 
     tenant: str
+    """Name of the tenant."""
     weight: int
     received: int
     """Cost of its finished attempts."""
@@ -153,6 +176,7 @@ class TenantShareOut(Struct, frozen=True):
     received_share: float
     """Fraction of all service, from 0 to 1."""
     entitled_share: float
+    """Fraction of all service to which it was entitled."""
     ratio: float | None
     """Received divided by entitled; null if it was entitled to nothing."""
     backlogged: float
@@ -162,8 +186,8 @@ class TenantShareOut(Struct, frozen=True):
 class FairnessOut(Struct, frozen=True):
     """Service received per tenant in a window, most underserved first."""
 
-    since: str
-    until: str
+    since: Time
+    until: Time
     step: float
     """Length of a step in seconds; entitlement is computed per step."""
     served: int
@@ -179,9 +203,13 @@ class QueueFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a queue."""
 
     name: str
+    """Name of the queue."""
     paused: bool
+    """True if no more of its jobs are claimed."""
     reason: str
+    """Reason of the pause."""
     until: TimeT | None
+    """End of the pause; null if it has none."""
     max_running: int | None
     """Maximum number of its jobs that run at the same time; null without a limit."""
     running: int | None
@@ -198,14 +226,14 @@ class QueueFields(Struct, Generic[TimeT], frozen=True):
     """Per second, over the last five minutes."""
 
 
-class QueueOut(QueueFields[str], frozen=True):
+class QueueOut(QueueFields[Time], frozen=True):
     """A queue. Numbers cover the caller's own jobs; for administrators, all jobs."""
 
 
 class QueueList(Struct, frozen=True):
     """Page of the queues that the caller may see, by name."""
 
-    as_of: str
+    as_of: Time
     items: list[QueueOut]
     next_cursor: str | None
 
@@ -214,7 +242,10 @@ class ChangeQueue(RequestBody):
     """Change of a queue; omitted fields stay unchanged."""
 
     paused: bool | UnsetType = UNSET
+    """True to pause the queue, false to resume it."""
     reason: Annotated[str, Meta(max_length=500)] | UnsetType = UNSET
+    """Reason of the pause."""
     until: When | UnsetType | None = UNSET
+    """End of the pause; null for no end."""
     max_running: MaxRunning | UnsetType | None = UNSET
     rate: RateShape | UnsetType | None = UNSET

@@ -15,7 +15,8 @@ from holdfast.model.decoded_job import Action, decode_tags, latest_error, runnin
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job, JobFilter, JobSpec, NewJob, RetryRule, UniqueSpec
 from holdfast.model.state import Status
-from holdfast.model.time import Duration, Instant, in_seconds, parse_duration, rfc3339
+from holdfast.model.time import Instant, in_seconds, rfc3339
+from holdfast.wire.durations import span
 from holdfast.wire.types import (
     DeadFilter,
     FilterShape,
@@ -222,16 +223,6 @@ def instant(at: datetime | None) -> Instant | None:
         return None
     since = at - _EPOCH
     return Instant((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
-
-
-def span(value: float | str | None, pointer: str) -> Duration | None:
-    """Parse a duration. Raises `Invalid` with this pointer."""
-    if value is None:
-        return None
-    try:
-        return parse_duration(value)
-    except ValueError as error:
-        raise Invalid(f"{pointer[1:].replace('/', '.')}: {error}", pointer=pointer) from None
 
 
 _EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")

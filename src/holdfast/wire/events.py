@@ -9,11 +9,12 @@ from holdfast.model.change_log import DELETED, JobChange, WorkerChange
 from holdfast.model.ids import WorkerId, worker_name
 from holdfast.model.state import STATUS_OF_CODE
 from holdfast.model.time import Instant, rfc3339
-from holdfast.wire.types import StatusName
+from holdfast.wire.types import StatusName, Time
 
 MEDIA_TYPE = "text/event-stream"
 
 EventStatus = StatusName | Literal["deleted"]
+ResetReason = Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -22,14 +23,16 @@ class JobEvent(Struct, frozen=True):
     """`event: job`: a job changed its status or was deleted."""
 
     id: str
+    """Id of the job."""
     tenant: str
     queue: str
     type: str
     status: EventStatus
+    """New status."""
     attempts: int
     fence: int
     """Increases with every claim, so it orders events of a job with the same status."""
-    at: str
+    at: Time
 
 
 class JobsCount(Struct, frozen=True):
@@ -40,28 +43,39 @@ class JobsCount(Struct, frozen=True):
     queue: str
     type: str
     status: EventStatus
+    """New status."""
     jobs: int
+    """Number of jobs."""
 
 
 class JobsEvent(Struct, frozen=True):
     """`event: jobs`: counts instead of single events, because many jobs changed at once."""
 
     counts: list[JobsCount]
+    """Numbers of changed jobs by tenant, queue, type and status."""
 
 
 class WorkerEvent(Struct, frozen=True):
     """`event: worker`: a worker registered, drained or left; for administrators."""
 
     worker: str
+    """Id of the worker."""
     event: str
+    """What happened, such as `registered` or `drained`."""
     name: str
-    at: str
+    """Name of the worker."""
+    at: Time
 
 
 class ResetEvent(Struct, frozen=True):
     """`event: reset`: the stream ends or has a gap; fetch the current state again."""
 
-    reason: Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
+    reason: ResetReason
+    """Reason of the end or the gap."""
+
+
+EVENTS = (JobEvent, JobsEvent, WorkerEvent, ResetEvent)
+"""Types of the data of events; `event` is `job`, `jobs`, `worker` or `reset`."""
 
 
 def status_name(code: int) -> EventStatus:

@@ -22,10 +22,14 @@ _ATTEMPTS = msgspec.json.Decoder(list[AttemptOut])
 _RAW_ATTEMPTS = msgspec.json.Decoder(list[Raw])
 
 
+TruncatedField = Literal["attempt_log", "steps"]
+
+
 class TruncatedOut(Struct, frozen=True):
     """List of which a job shows only a part, because the response would be too large."""
 
-    field: Literal["attempt_log", "steps"]
+    field: TruncatedField
+    """Field of the job that has the list."""
     path: str
     """Path of the whole list, which is paged."""
     next_cursor: str
@@ -40,6 +44,7 @@ class JobDetail(JobOut, frozen=True):
     steps: list[StepOut]
     """Recorded steps, oldest first; only some if `truncated` says so."""
     lineage: LineageOut
+    """Origin of the job."""
     truncated: list[TruncatedOut]
     """Lists that are not complete, with the path of the rest; usually empty."""
 

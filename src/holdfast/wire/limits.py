@@ -16,9 +16,9 @@ from holdfast.model.limit import (
     queue_limit,
     tenant_limit,
 )
-from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
-from holdfast.wire.codec import span
-from holdfast.wire.types import Name, Query, RequestBody, Seconds, TimeT, When
+from holdfast.model.time import Duration, Instant, in_seconds, rfc3339
+from holdfast.wire.durations import RATE_PERIOD, RatePeriod, span
+from holdfast.wire.types import Name, Query, RequestBody, Time, TimeT, When
 
 MaxRunning = Annotated[
     int, Meta(ge=0, le=1_000_000_000, description="Maximum number of running jobs; 0 lets none start.")
@@ -27,14 +27,14 @@ Key = Annotated[str, Meta(min_length=1, max_length=255)]
 KindName = Literal["queue", "tenant", "key"]
 PauseName = Literal["type", "tenant"]
 
-_MIN_RATE_PERIOD, _MAX_RATE_PERIOD = seconds(0.001), seconds(86_400)
-
 
 class RateShape(RequestBody):
     """Rate limit: at most `limit` starts per `per` seconds."""
 
     limit: Annotated[int, Meta(ge=1, le=1_000_000_000)]
-    per: Seconds = 1
+    """Number of starts per period."""
+    per: RatePeriod = 1
+    """Period of the limit."""
     burst: Annotated[int, Meta(ge=1, le=1_000_000_000)] | UnsetType = UNSET
     """Maximum number of starts at once after an idle period; defaults to `limit`."""
 
@@ -46,8 +46,11 @@ class SetLimit(RequestBody):
     """
 
     queue: Name | None = None
+    """Queue to limit."""
     tenant: Name | None = None
+    """Tenant to limit, or tenant of the concurrency key."""
     concurrency_key: Key | None = None
+    """Concurrency key to limit."""
     max_running: MaxRunning | None = None
     rate: RateShape | None = None
 
@@ -56,18 +59,24 @@ class RateOut(Struct, frozen=True):
     """Rate limit of starts."""
 
     limit: int
+    """Number of starts per period."""
     per: float
     """Seconds."""
     burst: int
+    """Maximum number of starts at once after an idle period."""
 
 
 class LimitFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a limit."""
 
     kind: KindName
+    """Object that the limit applies to."""
     queue: str | None
+    """Queue of the limit; null for other kinds."""
     tenant: str | None
+    """Tenant of the limit; null for a queue."""
     concurrency_key: str | None
+    """Concurrency key of the limit; null for other kinds."""
     max_running: int | None
     rate: RateOut | None
     used: int
@@ -78,7 +87,7 @@ class LimitFields(Struct, Generic[TimeT], frozen=True):
     changed_by: str
 
 
-class LimitOut(LimitFields[str], frozen=True):
+class LimitOut(LimitFields[Time], frozen=True):
     """Limit and its current use."""
 
 
@@ -86,13 +95,15 @@ class LimitList(Struct, frozen=True):
     """Limits that were set explicitly."""
 
     items: list[LimitOut]
-    next_cursor: None = None
+    next_cursor: str | None = None
+    """Always null: the list has one page."""
 
 
 class LimitQuery(Query):
     """Filter of a list of limits."""
 
     kind: KindName | None = None
+    """Only limits of this kind."""
     tenant: Name | None = None
     """Tenant whose concurrency keys to list."""
 
@@ -101,30 +112,40 @@ class SetPause(RequestBody):
     """Pause of a type or a tenant: no more of its jobs are claimed; running ones continue."""
 
     type: Name | None = None
+    """Type to pause; not together with `tenant`."""
     tenant: Name | None = None
+    """Tenant to pause; not together with `type`."""
     reason: Annotated[str, Meta(max_length=500)] = ""
     until: When | None = None
+    """End of the pause; null for no end."""
 
 
 class PauseQuery(Query):
     """Pause to end."""
 
     type: Name | None = None
+    """Type to resume; not together with `tenant`."""
     tenant: Name | None = None
+    """Tenant to resume; not together with `type`."""
 
 
 class PauseFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a pause."""
 
     kind: PauseName
+    """Whether a type or a tenant is paused."""
     name: str
+    """Name of the type or tenant."""
     reason: str
     until: TimeT | None
+    """End of the pause; null if it has none."""
     since: TimeT
+    """Start of the pause."""
     by: str
+    """Caller who paused it."""
 
 
-class PauseOut(PauseFields[str], frozen=True):
+class PauseOut(PauseFields[Time], frozen=True):
     """Paused type or tenant."""
 
 
@@ -132,7 +153,8 @@ class PauseList(Struct, frozen=True):
     """Paused types and tenants; queues list their own pauses."""
 
     items: list[PauseOut]
-    next_cursor: None = None
+    next_cursor: str | None = None
+    """Always null: the list has one page."""
 
 
 def limit_name(body: SetLimit) -> LimitName:
@@ -150,9 +172,7 @@ def rate_of(rate: RateShape | None) -> Rate | None:
     """Parse a rate limit. Raises `Invalid`."""
     if rate is None:
         return None
-    per = span(rate.per, "/rate/per") or Duration(0)
-    if not _MIN_RATE_PERIOD <= per <= _MAX_RATE_PERIOD:
-        raise Invalid("rate.per: give a time from 1 ms to 86,400 s", pointer="/rate/per")
+    per = span(rate.per, "/rate/per", RATE_PERIOD) or Duration(0)
     return Rate(rate.limit, per, rate.limit if isinstance(rate.burst, UnsetType) else rate.burst)
 
 

@@ -29,6 +29,7 @@ class Fault(Struct, frozen=True, omit_defaults=True):
     """Error of one item of a batch."""
 
     index: int
+    """Position in the batch."""
     code: str
     detail: str
     pointer: str = ""
@@ -40,10 +41,13 @@ class Problem(Struct, frozen=True):
     """Error of a request: what happened and what to do."""
 
     title: str
+    """Short text that is the same for all problems with this status."""
     status: int
+    """HTTP status."""
     code: str
     detail: str
     type: str = "about:blank"
+    """Kind of the problem as a URI; always `about:blank`."""
     pointer: str | UnsetType = UNSET
     """Invalid field, as a JSON pointer into the body."""
     errors: list[Fault] | UnsetType = UNSET
@@ -81,6 +85,16 @@ TITLES = {
     500: "Internal error",
     503: "Not available",
 }
+
+
+CODES = (
+    "backlog_full", "conflict", "contention", "crowded", "duplicate_job", "encoded_body", "error", "forbidden",
+    "framing_too_large", "head_too_large", "idempotency_mismatch", "internal", "invalid", "invalid_batch",
+    "job_not_held", "lease_lost", "malformed", "malformed_query", "malformed_request", "method_not_allowed",
+    "no_jwt_secret", "no_such_route", "not_found", "not_json", "outcome_unknown", "over_limit", "payload_too_large",
+    "query_too_long", "rate_limited", "rejected", "stopping", "too_large", "too_slow", "unauthorized", "unavailable",
+)  # fmt: skip
+"""Codes of all problems, sorted. A test compares them with the codes in the source."""
 
 
 _PUBLIC_DETAILS = {

@@ -67,7 +67,7 @@ RULES: Mapping[type, Schema] = {
         "anyOf": [
             _with(
                 "ids",
-                ids={"type": "array"},
+                ids={"type": "array", "items": {}},
                 filter={"properties": dict.fromkeys(_narrowing_fields(DeadFilter), _NULL)},
                 all={"const": False},
                 cursor=_NULL,

@@ -10,16 +10,15 @@ from holdfast.errors import HoldfastError, Invalid, InvalidBatch, PayloadTooLarg
 from holdfast.model import bounds
 from holdfast.model.decoded_job import ErrorOut, JobFields
 from holdfast.model.job import OnConflict
+from holdfast.wire.durations import Seconds
 
 # Constraints in `extra_json_schema` only document; the codec checks them, with better error messages.
-_SPAN = Meta(extra_json_schema={"minimum": 0, "exclusiveMaximum": 10**12})
-_SPAN_TEXT = Meta(extra_json_schema={"pattern": r"^\s*([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?(us|ms|s|m|h|d))+)\s*$"})
-Span = Annotated[int, _SPAN] | Annotated[float, _SPAN] | Annotated[str, _SPAN_TEXT]
-Seconds = Annotated[
-    Span, Meta(description="Seconds, or a text such as '250ms', '30s', '5m', '1h30m' or '7d'.", examples=[30, "5m"])
-]
 PRINTABLE: dict[str, str] = {"pattern": r"^[^\x00-\x1f\x7f-\x9f]*$"}
 When = Annotated[datetime, Meta(tz=True, description="RFC 3339, with offset.", examples=["2030-01-31T12:00:00Z"])]
+Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""Time in a response, as text."""
+Id = Annotated[str, Meta(extra_json_schema={"format": "uuid"})]
+"""Id of a job in a response."""
 Name = Annotated[
     str,
     Meta(
@@ -47,6 +46,7 @@ Cursor = Annotated[str, Meta(min_length=1, max_length=400, description="`next_cu
 StepCursor = Annotated[str, Meta(min_length=1, max_length=1_400, description="`next_cursor` of the previous page.")]
 Limit = Annotated[int, Meta(ge=1, le=200)]
 StatusName = Literal["blocked", "scheduled", "ready", "running", "retrying", "succeeded", "dead", "cancelled"]
+StepStateName = Literal["started", "done"]
 
 TimeT = TypeVar("TimeT")
 JsonT = TypeVar("JsonT")
@@ -71,34 +71,47 @@ class RetryShape(RequestBody):
     """Wait before the next attempt: exponential, or a list of delays whose last entry repeats."""
 
     base: Seconds | UnsetType = UNSET
+    """Wait after the first failure; it doubles with each further one."""
     cap: Seconds | UnsetType = UNSET
+    """Longest wait."""
     jitter: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    """Random part of a wait, as a fraction from 0 to 1."""
     delays: Annotated[list[Seconds], Meta(max_length=100)] | UnsetType = UNSET
+    """Waits after the first, second, … failure; replaces `base` and `cap`."""
 
 
 class UniqueShape(RequestBody):
     """Uniqueness of a job: one job at a time with equal values of the fields in `by`."""
 
     by: list[str] | UnsetType = UNSET
+    """Fields that make two jobs equal: `type`, `queue`, `payload`, or a field of the payload."""
     within: Seconds | UnsetType = UNSET
+    """Time for which the key stays in use after the submission."""
     on_conflict: OnConflict | UnsetType = UNSET
+    """What happens if there is such a job: return it, replace it or reject the submission."""
 
 
 class SubmitJob(RequestBody):
     """Job to submit."""
 
     type: Name
+    """Type of the job, which names its handler."""
     payload: Any = None
     queue: Name = "default"
+    """Queue in which the job waits."""
     priority: Annotated[int, Meta(ge=bounds.MIN_PRIORITY, le=bounds.MAX_PRIORITY)] = 0
     scheduled_at: When | None = None
+    """Time before which the job does not start; not together with `delay`."""
     delay: Seconds | None = None
+    """Time to wait before the job may start; not together with `scheduled_at`."""
     max_attempts: Annotated[int, Meta(ge=1, le=bounds.MAX_ATTEMPTS)] | None = None
     timeout: Seconds | None = None
     retry: RetryShape | None = None
+    """Waits between attempts; null for the default rule."""
     cost: Annotated[int, Meta(ge=1, le=bounds.MAX_COST)] = 1
     tags: Annotated[list[NewTag], Meta(max_length=bounds.MAX_TAGS)] = []
     unique: UniqueShape | None = None
+    """Uniqueness among jobs; null if any number of equal jobs may exist."""
     deadline: When | None = None
     concurrency_key: Annotated[str, Meta(min_length=1, max_length=bounds.MAX_KEY_LENGTH)] | None = None
 
@@ -123,6 +136,7 @@ class SubmitBatch(RequestBody):
     """Jobs to submit together, all or none."""
 
     jobs: Annotated[list[SubmitBatchJob], Meta(max_length=bounds.MAX_BATCH_SIZE)]
+    """Jobs of the batch, at most 10,000."""
 
     @classmethod
     def check_items(cls, body: bytes) -> None:
@@ -171,11 +185,12 @@ class ReceiptFields(Struct, Generic[TimeT], frozen=True):
 
     id: str
     created_at: TimeT
+    """Time of the submission."""
     replayed: bool
     """True if an earlier submission with the same idempotency key created this job."""
 
 
-class ReceiptOut(ReceiptFields[str], frozen=True):
+class ReceiptOut(ReceiptFields[Time], frozen=True):
     """Receipt for one job of a batch; the job is durable."""
 
 
@@ -185,7 +200,7 @@ class BatchOut(Struct, frozen=True):
     items: list[ReceiptOut]
 
 
-class JobOut(JobFields[str, Raw, StatusName, Raw], frozen=True):
+class JobOut(JobFields[Time, Raw, StatusName, Raw], frozen=True):
     """A job."""
 
 
@@ -193,11 +208,13 @@ class LogLineFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a log line."""
 
     at: TimeT
+    """Time of the line."""
     level: str
+    """Level of the line, such as `INFO`."""
     message: str
 
 
-class LogLineOut(LogLineFields[str], frozen=True):
+class LogLineOut(LogLineFields[Time], frozen=True):
     """Line that a handler wrote to the log of its job."""
 
 
@@ -205,6 +222,7 @@ class LogsFields(Struct, Generic[LineT], frozen=True):
     """Fields of an attempt's log."""
 
     lines: list[LineT]
+    """Lines, oldest first."""
     dropped: int = 0
     """Number of older lines that were dropped."""
 
@@ -219,14 +237,19 @@ class AttemptFields(Struct, Generic[TimeT, LogsT], frozen=True):
     attempt: int
     generation: int
     worker: str
+    """Id of the worker that ran it."""
     started_at: TimeT
+    """Start of the attempt."""
     ended_at: TimeT
+    """End of the attempt."""
     outcome: str
+    """What ended the attempt, such as `failed` or `timed_out`."""
     error: ErrorOut | None = None
+    """Error of the attempt; null if it has none."""
     logs: LogsT | None = None
 
 
-class AttemptOut(AttemptFields[str, LogsOut], frozen=True):
+class AttemptOut(AttemptFields[Time, LogsOut], frozen=True):
     """Attempt that did not succeed, or that logged something."""
 
 
@@ -234,14 +257,18 @@ class StepFields(Struct, Generic[TimeT, JsonT], frozen=True):
     """Fields of a step."""
 
     key: str
-    state: Literal["started", "done"]
+    """Key of the step, unique in its job."""
+    state: StepStateName
+    """`done`, or `started` for a step that must run at most once."""
     recorded_at: TimeT
+    """Time at which it was recorded."""
     result: JsonT
+    """Result of the step as any JSON; null if it has none."""
     transaction: bool
     """True for a committed transaction; the results of its statements are not shown."""
 
 
-class StepOut(StepFields[str, Raw], frozen=True):
+class StepOut(StepFields[Time, Raw], frozen=True):
     """Recorded step of a job."""
 
 
@@ -251,7 +278,9 @@ class LineageOut(Struct, frozen=True):
     generation: int
     """Number of replays."""
     parent_id: str | None = None
+    """Reserved; null."""
     schedule: str | None = None
+    """Reserved; null."""
     workflow_id: str | None = None
 
 
@@ -305,8 +334,10 @@ class ReplayRequest(RequestBody):
     """Dead letters to replay, by their ids or all that match."""
 
     ids: Annotated[list[str], Meta(min_length=1, max_length=MAX_IDS)] | None = None
+    """Ids of the dead letters, instead of a filter."""
     filter: DeadFilter | None = None
     all: bool = False
+    """Required if there are no ids and the filter is empty."""
     dry_run: bool = False
     cursor: Cursor | None = None
 
@@ -319,6 +350,7 @@ class BulkOut(Struct, frozen=True):
     changed: int
     """Number of jobs that this request changed; the rest changed concurrently."""
     dry_run: bool
+    """True if nothing was changed, because the request asked only to count."""
     next_cursor: str | None
     """Not null if there are more jobs: repeat the request with this value as `cursor`."""
 
@@ -329,6 +361,7 @@ class GroupFields(Struct, Generic[TimeT, JobT], frozen=True):
     tenant: str
     fingerprint: str
     count: int
+    """Number of jobs in the group."""
     more: bool
     """Counting stopped; there are more."""
     first_at: TimeT
@@ -336,10 +369,12 @@ class GroupFields(Struct, Generic[TimeT, JobT], frozen=True):
     last_at: TimeT
     """Time of death of the job submitted last."""
     error: ErrorOut | None
+    """Error of that job."""
     newest: JobT
+    """Job of the group that was submitted last."""
 
 
-class GroupOut(GroupFields[str, JobOut], frozen=True):
+class GroupOut(GroupFields[Time, JobOut], frozen=True):
     """Dead letters of one tenant with the same error."""
 
 
@@ -347,6 +382,7 @@ class DeadPage(Struct, frozen=True):
     """Page of dead letters, newest first, or of groups if `group` was requested."""
 
     items: list[JobOut] | UnsetType = UNSET
+    """Dead letters of this page; absent if groups were requested."""
     groups: list[GroupOut] | UnsetType = UNSET
     """Groups; pages are ordered by tenant and error, groups within a page by their latest death."""
     next_cursor: str | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, assert_never
+from typing import Any, NamedTuple, assert_never
 from uuid import UUID
 
 import msgspec
@@ -32,8 +32,9 @@ from holdfast.model.state import Status
 from holdfast.model.step import TRANSACTION_MARK, Step, StepState
 from holdfast.model.time import Duration, Instant, in_seconds, rfc3339, seconds
 from holdfast.model.worker import WorkerInfo
-from holdfast.wire.codec import NULL, instant, span
-from holdfast.wire.types import AttemptOut, LogLineOut
+from holdfast.wire.codec import NULL, instant
+from holdfast.wire.durations import LEASE, span
+from holdfast.wire.types import AttemptOut, LogLineOut, StepStateName
 from holdfast.wire.worker_protocol import (
     About,
     CancelledIn,
@@ -56,7 +57,6 @@ from holdfast.wire.worker_protocol import (
     UnavailableIn,
 )
 
-MIN_LEASE, MAX_LEASE = seconds(1), seconds(86_400)
 MAX_STEP_BYTES = 1024 * 1024
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -93,10 +93,7 @@ def job_id(text: str) -> JobId:
 
 def lease_of(value: float | str | None) -> Duration | None:
     """Parse the length of a lease. Raises `Invalid` if it is too short or too long."""
-    lease = span(value, "/lease")
-    if lease is not None and not MIN_LEASE <= lease <= MAX_LEASE:
-        raise Invalid("lease: give 1 to 86,400 seconds", pointer="/lease")
-    return lease
+    return span(value, "/lease", LEASE)
 
 
 def info_of(about: About, worker: WorkerId, tenant: str | None) -> WorkerInfo:
@@ -251,7 +248,7 @@ def step_of(request: StepRequest) -> Step:
 
 def step_record(step: Step) -> StepRecord:
     """Render a recorded step for the worker of its job."""
-    state: Literal["started", "done"] = "done" if step.state is StepState.DONE else "started"
+    state: StepStateName = "done" if step.state is StepState.DONE else "started"
     if step.result is None:
         return StepRecord(step.key, state, NULL)
     if step.is_transaction:  # the results of its statements are not JSON

@@ -12,30 +12,36 @@ from holdfast.model.time import Instant, in_seconds, rfc3339
 from holdfast.model.worker import WorkerAction
 from holdfast.wire.codec import invalid_cursor
 from holdfast.wire.name_cursors import name_cursor, read_name_cursor
-from holdfast.wire.types import Cursor, Name, Query, TimeT
+from holdfast.wire.types import Cursor, Name, Query, Time, TimeT
 
 
 class WorkerFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a worker."""
 
     id: str
+    """Id of the worker."""
     name: str
+    """Name that the worker gave when it registered."""
     host: str | None
     """Null unless the caller is an administrator, like `pid`, `node` and `memory`."""
     pid: int | None
+    """Id of its process."""
     node: str | None
     """Id shared by the processes of one supervisor, which drain together; null without one."""
     version: str
     queues: list[str]
+    """Queues that it serves."""
     slots: int
     running: int
     """Jobs that it holds: the caller's own, or all for administrators."""
     memory: int | None
     """Resident memory of its process in bytes at the last heartbeat; null if unknown."""
     started_at: TimeT
+    """Time of its registration."""
     heartbeat_age: float
     """Seconds since the last heartbeat."""
     lease_until: TimeT
+    """End of its lease."""
     alive: bool
     """Its lease has not expired."""
     draining: bool
@@ -51,7 +57,7 @@ class WorkerFields(Struct, Generic[TimeT], frozen=True):
     """Actions that the caller may request now."""
 
 
-class WorkerOut(WorkerFields[str], frozen=True):
+class WorkerOut(WorkerFields[Time], frozen=True):
     """A worker: one incarnation of a process that runs jobs."""
 
 
@@ -87,6 +93,7 @@ class TypeFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a job type."""
 
     type: str
+    """Name of the type."""
     tenant: str | None
     """Tenant whose workers described it; null for workers that serve every tenant."""
     schema: dict[str, Any] | None
@@ -100,13 +107,16 @@ class TypeFields(Struct, Generic[TimeT], frozen=True):
     last_seen: TimeT
     """Last time that a worker handled this type, accurate to a few minutes."""
     max_attempts: int | None
+    """Default number of attempts; null if unknown."""
     timeout: float | None
     """Seconds."""
     priority: int | None
+    """Default priority; null if unknown."""
     cost: int | None
+    """Default cost; null if unknown."""
 
 
-class TypeOut(TypeFields[str], frozen=True):
+class TypeOut(TypeFields[Time], frozen=True):
     """Job type as its workers describe it. Fields that they left out are null."""
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.api.openapi import describe
+from holdfast.api.openapi.document import describe
 from holdfast.api.routes import ALL
 from holdfast.model.bounds import MAX_RESULT_BYTES
 from holdfast.model.ids import new_worker_id, worker_name

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Literal, Protocol
 
 from holdfast import tasks
-from holdfast.api.events.event_stream import EventFilter, EventReader, Reason, change_of
+from holdfast.api.events.event_stream import EventFilter, EventReader, change_of
 from holdfast.engine.changes.tail import Tail
 from holdfast.engine.periodic import failure_delay
 from holdfast.errors import HoldfastError, RateLimited
@@ -16,6 +16,7 @@ from holdfast.model.access import Caller
 from holdfast.model.change_log import ChangeEntry, JobChange
 from holdfast.model.ids import JobId
 from holdfast.store.port.store import Store
+from holdfast.wire.events import ResetReason
 
 RECHECK_INTERVAL_S = 10.0
 """Time between two checks whether the credentials of readers are still valid."""
@@ -170,7 +171,7 @@ class EventBroadcaster:
             if not is_valid[reader.caller]:
                 reader.end("revoked")
 
-    def end_all(self, reason: Reason) -> None:
+    def end_all(self, reason: ResetReason) -> None:
         """End all streams."""
         for reader in self._all():
             reader.end(reason)

@@ -15,7 +15,16 @@ from holdfast.model.access import Caller
 from holdfast.model.change_log import DELETED, ChangeEntry, JobChange
 from holdfast.model.ids import JobId
 from holdfast.model.job import Job
-from holdfast.wire.events import JobsCount, JobsEvent, ResetEvent, job_event, render_event, status_name, worker_event
+from holdfast.wire.events import (
+    JobsCount,
+    JobsEvent,
+    ResetEvent,
+    ResetReason,
+    job_event,
+    render_event,
+    status_name,
+    worker_event,
+)
 
 HEARTBEAT_INTERVAL_S = 15.0
 MAX_LIFETIME_S = 3_600.0
@@ -31,7 +40,6 @@ _MAX_CHUNK_BYTES = 32_768
 
 ChangeGroup = tuple[str, str, str, int]
 """Tenant, queue, type and status code of changes that are counted together."""
-Reason = Literal["expired", "behind", "slow", "stopping", "revoked", "old"]
 
 
 class EventSource(Protocol):
@@ -111,7 +119,7 @@ class EventReader:
         self._started = False
         self._buffer: deque[BufferedEvent] = deque()
         self._wake = asyncio.Event()
-        self._end_reason: Reason | None = None
+        self._end_reason: ResetReason | None = None
         self._finished = False
         self._opened_at = now
         self._next_heartbeat = now + HEARTBEAT_INTERVAL_S
@@ -201,7 +209,7 @@ class EventReader:
         if now - self._opened_at >= MAX_LIFETIME_S:
             self.end("old")
 
-    def end(self, reason: Reason) -> None:
+    def end(self, reason: ResetReason) -> None:
         """End the stream with a `reset` event that gives the reason."""
         if self._end_reason is None:
             self._end_reason = reason

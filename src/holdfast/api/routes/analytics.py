@@ -5,24 +5,23 @@ from holdfast.api.offload import call_with_rows
 from holdfast.api.render import analytics as render
 from holdfast.api.routing import Route, RouteCall
 from holdfast.engine.changes.analytics import Window
-from holdfast.errors import Invalid
 from holdfast.model.access import Scope
-from holdfast.model.time import Duration, seconds
+from holdfast.model.time import seconds
 from holdfast.policy.access import visible_tenant
-from holdfast.wire import codec
+from holdfast.wire import durations
 from holdfast.wire.analytics import FairnessOut, NameQuery, Series, Stats, Summary, TypeList
+from holdfast.wire.durations import FAIRNESS_WINDOW, WINDOW, FairnessWindow, span
 from holdfast.wire.name_cursors import read_name_cursor
-from holdfast.wire.types import Name, Query, Seconds
+from holdfast.wire.types import Name, Query
 
 DAY = seconds(86_400)
-MIN_WINDOW, MAX_WINDOW = seconds(60), Duration(90 * DAY)
-MAX_FAIRNESS_WINDOW = Duration(7 * DAY)
 
 
 class WindowQuery(Query):
     """Window and filter of statistics."""
 
-    window: Seconds = "1h"
+    window: durations.Window = "1h"
+    """Window that ends now."""
     queue: Name | None = None
     type: Name | None = None
     tenant: Name | None = None
@@ -31,10 +30,11 @@ class WindowQuery(Query):
 class FairnessQuery(Query):
     """Window of the fairness report."""
 
-    window: Seconds = "15m"
+    window: FairnessWindow = "15m"
+    """Window that ends now."""
 
 
-async def stats(call: RouteCall[None, NameQuery]) -> HttpResponse | Stream:
+async def get_stats(call: RouteCall[None, NameQuery]) -> HttpResponse | Stream:
     """Count jobs by status, queue and type."""
     query, analytics = call.query, call.service.engine.analytics
     tenant, after = visible_tenant(call.caller, query.tenant), read_name_cursor(query.cursor)
@@ -45,35 +45,31 @@ async def stats(call: RouteCall[None, NameQuery]) -> HttpResponse | Stream:
     )
 
 
-async def summary(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
+async def get_analytics(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
     """Return the totals of a window."""
     return HttpResponse(render.render_summary(await _window(call)))
 
 
-async def throughput(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
+async def get_throughput(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
     """Return a window step by step."""
     return HttpResponse(render.render_series(await _window(call)))
 
 
-async def types(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
+async def get_type_analytics(call: RouteCall[None, WindowQuery]) -> HttpResponse | Stream:
     """Return the statistics of each job type."""
     return HttpResponse(render.render_types(await _window(call)))
 
 
-async def fairness(call: RouteCall[None, FairnessQuery]) -> HttpResponse | Stream:
+async def get_fairness(call: RouteCall[None, FairnessQuery]) -> HttpResponse | Stream:
     """Compare the service that tenants received with their entitlement."""
-    span = codec.span(call.query.window, "/window")
-    if span is None or not MIN_WINDOW <= span <= MAX_FAIRNESS_WINDOW:
-        raise Invalid("window: give a duration from '1m' to '7d'", pointer="/window")
-    return HttpResponse(render.render_fairness(await call.service.engine.analytics.fairness(span)))
+    window = span(call.query.window, "/window", FAIRNESS_WINDOW) or DAY
+    return HttpResponse(render.render_fairness(await call.service.engine.analytics.fairness(window)))
 
 
 async def _window(call: RouteCall[None, WindowQuery]) -> Window:
     query = call.query
-    span = codec.span(query.window, "/window")
-    if span is None or not MIN_WINDOW <= span <= MAX_WINDOW:
-        raise Invalid("window: give a duration from '1m' to '90d'", pointer="/window")
-    window = await call.service.engine.analytics.window(visible_tenant(call.caller, query.tenant), span)
+    asked = span(query.window, "/window", WINDOW) or DAY
+    window = await call.service.engine.analytics.window(visible_tenant(call.caller, query.tenant), asked)
     stats = {
         key: stats
         for key, stats in window.stats.items()
@@ -84,23 +80,25 @@ async def _window(call: RouteCall[None, WindowQuery]) -> Window:
 
 ROUTES = (
     Route(
-        "GET", "/v1/stats", Scope.READ, stats, "Count jobs by status, queue and type", {200: Stats}, query=NameQuery,
+        "GET", "/v1/stats", Scope.READ, get_stats, "Count jobs by status, queue and type", {200: Stats},
+        query=NameQuery,
         tag="analytics",
     ),
     Route(
-        "GET", "/v1/analytics", Scope.READ, summary, "Totals, rates and durations of a window", {200: Summary},
+        "GET", "/v1/analytics", Scope.READ, get_analytics, "Totals, rates and durations of a window", {200: Summary},
         query=WindowQuery, tag="analytics",
     ),
     Route(
-        "GET", "/v1/analytics/throughput", Scope.READ, throughput, "Totals and durations of a window, step by step",
+        "GET", "/v1/analytics/throughput", Scope.READ, get_throughput, "Totals and durations of a window, step by step",
         {200: Series}, query=WindowQuery, tag="analytics",
     ),
     Route(
-        "GET", "/v1/analytics/types", Scope.READ, types, "Totals, rates and durations of each job type",
+        "GET", "/v1/analytics/types", Scope.READ, get_type_analytics, "Totals, rates and durations of each job type",
         {200: TypeList}, query=WindowQuery, tag="analytics",
     ),
     Route(
-        "GET", "/v1/analytics/fairness", Scope.ADMIN, fairness, "Service that tenants received, and their entitlement",
-        {200: FairnessOut}, query=FairnessQuery, tag="analytics",
+        "GET", "/v1/analytics/fairness", Scope.ADMIN, get_fairness,
+        "Service that tenants received, and their entitlement", {200: FairnessOut}, query=FairnessQuery,
+        tag="analytics",
     ),
 )  # fmt: skip

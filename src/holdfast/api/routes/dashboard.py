@@ -20,12 +20,12 @@ NOT_BUILT = "this installation has no dashboard files: build them with ./dev das
 CACHED = {"If-None-Match": "`ETag` of the cached copy."}
 
 
-async def dashboard(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def get_dashboard(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return the index page."""
     return _file_response(call, static_files.index(), NOT_BUILT, REVALIDATE)
 
 
-async def dashboard_file(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def get_dashboard_file(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return a file of the dashboard; its name contains a hash of its content."""
     return _file_response(
         call, static_files.asset(call.path["name"]), "there is no such file: reload the page", CACHE_FOREVER
@@ -46,7 +46,7 @@ def _file_response(call: RouteCall[None, None], file: File | None, missing: str,
     return HttpResponse(compressed, 200, headers | {"content-encoding": "gzip"}, file.media_type)
 
 
-async def me(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def get_me(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Describe the caller, so that the dashboard shows only permitted actions."""
     caller, rules = call.caller, call.service.rules
     until = None if caller.until is None else rfc3339(caller.until)
@@ -69,12 +69,15 @@ async def sign_in(call: RouteCall[SignIn, None]) -> HttpResponse | Stream:
 
 
 ROUTES = (
-    Route("GET", "/", PUBLIC, dashboard, "Dashboard page", {200: "text/html"}, tag="dashboard", error_statuses=(404,)),
     Route(
-        "GET", "/assets/{name}", PUBLIC, dashboard_file, "Dashboard file", {200: "application/octet-stream"},
-        tag="dashboard",
+        "GET", "/", PUBLIC, get_dashboard, "Dashboard page", {200: "text/html"}, tag="dashboard",
+        error_statuses=(404,), described=False,
     ),
-    Route("GET", "/v1/me", ANY_CALLER, me, "Describe the caller and its scopes", {200: Me}, tag="access"),
+    Route(
+        "GET", "/assets/{name}", PUBLIC, get_dashboard_file, "Dashboard file", {200: "application/octet-stream"},
+        tag="dashboard", described=False,
+    ),
+    Route("GET", "/v1/me", ANY_CALLER, get_me, "Describe the caller and its scopes", {200: Me}, tag="access"),
     Route(
         "POST", "/v1/sign-in", PUBLIC, sign_in,
         "Exchange the ticket of `holdfast up`, once, for an API key valid for 12 hours", {201: KeyMade}, SignIn,

@@ -20,6 +20,7 @@ class DeadQuery(DeadFilter):
     """Filter and page of a list of dead letters."""
 
     group: Literal["fingerprint"] | None = None
+    """Group dead letters with the same error."""
     cursor: Cursor | None = None
     limit: Limit = 50
 
@@ -28,7 +29,9 @@ class PurgeQuery(DeadFilter):
     """Dead letters to delete: by ids, separated by commas, or all that match."""
 
     ids: str | None = None
+    """Ids of the dead letters, separated by commas, instead of a filter."""
     all: bool = False
+    """Required if there are no ids and the filter is empty."""
     dry_run: bool = False
     cursor: Cursor | None = None
 

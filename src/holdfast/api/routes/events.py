@@ -25,7 +25,7 @@ class EventQuery(Query):
     tenant: Name | None = None
 
 
-async def events(call: RouteCall[None, EventQuery]) -> HttpResponse | Stream:
+async def stream_events(call: RouteCall[None, EventQuery]) -> HttpResponse | Stream:
     """Stream changes of jobs and workers as server-sent events."""
     if call.request.method == "HEAD":
         return HttpResponse(None, media_type=MEDIA_TYPE)
@@ -43,7 +43,7 @@ async def events(call: RouteCall[None, EventQuery]) -> HttpResponse | Stream:
 
 ROUTES = (
     Route(
-        "GET", "/v1/events", Scope.READ, events, "Stream changes as server-sent events", {200: MEDIA_TYPE},
+        "GET", "/v1/events", Scope.READ, stream_events, "Stream changes as server-sent events", {200: MEDIA_TYPE},
         query=EventQuery, tag="events", headers=RESUME, error_statuses=(404,),
     ),
 )  # fmt: skip

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from holdfast.api.docs_page import STYLE, STYLE_PATH, page, with_address
+from holdfast.api.docs_page import ADDRESS, STYLE, STYLE_PATH, page, with_address
 from holdfast.api.http import HttpResponse, Stream
-from holdfast.api.openapi import describe
+from holdfast.api.openapi.document import DEFAULT_ADDRESS, describe
 from holdfast.api.routing import PUBLIC, Route, RouteCall
 from holdfast.model.access import Scope
 from holdfast.telemetry.metrics import MEDIA_TYPE, NodeStats, RedisStats, render_page
@@ -14,25 +14,27 @@ class Alive(msgspec.Struct, frozen=True):
     """Liveness of the process."""
 
     status: str = "ok"
+    """Always `ok`."""
 
 
 class Ready(msgspec.Struct, frozen=True):
     """Readiness to serve requests."""
 
     ready: bool
+    """True if the node can serve requests."""
     database: bool
     """True if the database responds."""
     schema: bool
     """True if this version works with the schema of the database."""
 
 
-async def healthz(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def check_health(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Report that the process is alive; does not check the database."""
     del call
     return HttpResponse(Alive())
 
 
-async def readyz(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def check_readiness(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Report whether the node can serve requests; 503 if not, and during shutdown."""
     if call.service.stopping.is_set():
         return HttpResponse(Ready(ready=False, database=True, schema=True), 503, {"retry-after": "1"})
@@ -41,7 +43,7 @@ async def readyz(call: RouteCall[None, None]) -> HttpResponse | Stream:
     return HttpResponse(Ready(good, database, schema), 200 if good else 503, {} if good else {"retry-after": "2"})
 
 
-async def metrics(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def get_metrics(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return metrics of the installation and of this node, in the Prometheus format."""
     service = call.service
     pool = service.engine.store.pool()
@@ -51,40 +53,59 @@ async def metrics(call: RouteCall[None, None]) -> HttpResponse | Stream:
     return HttpResponse(render_page(source.collect() for source in sources), 200, {}, MEDIA_TYPE)
 
 
-async def openapi(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def get_openapi(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return the OpenAPI description of all routes."""
     routes = call.service.routes
     if "openapi" not in routes.pages:
         routes.pages["openapi"] = msgspec.json.encode(describe(routes.table, call.service.rules.version))
-    return HttpResponse(routes.pages["openapi"])
+    return HttpResponse(_with_own_address(call, routes.pages["openapi"], DEFAULT_ADDRESS.encode()))
 
 
-async def docs(call: RouteCall[None, None]) -> HttpResponse | Stream:
+async def get_docs(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return the API reference as a page."""
     routes = call.service.routes
     if "docs" not in routes.pages:
         routes.pages["docs"] = page(routes.table, call.service.rules.version)
-    headers = call.request.headers
-    https = headers.get(b"x-forwarded-proto", b"").lower() == b"https" or call.service.rules.tls
-    shown = with_address(routes.pages["docs"], headers.get(b"host", b""), call.service.rules.base_path, https=https)
-    return HttpResponse(shown, 200, {}, "text/html; charset=utf-8")
+    return HttpResponse(_with_own_address(call, routes.pages["docs"], ADDRESS), 200, {}, "text/html; charset=utf-8")
 
 
-async def docs_style(call: RouteCall[None, None]) -> HttpResponse | Stream:
+def _with_own_address(call: RouteCall[None, None], rendered: bytes, placeholder: bytes) -> bytes:
+    """Return a page with the address by which the caller reached this node."""
+    headers, rules = call.request.headers, call.service.rules
+    https = headers.get(b"x-forwarded-proto", b"").lower() == b"https" or rules.tls
+    return with_address(rendered, headers.get(b"host", b""), rules.base_path, https=https, placeholder=placeholder)
+
+
+async def get_docs_style(call: RouteCall[None, None]) -> HttpResponse | Stream:
     """Return the style sheet of the reference page."""
     del call
     return HttpResponse(STYLE, 200, {"cache-control": "no-cache"}, "text/css; charset=utf-8")
 
 
 ROUTES = (
-    Route("GET", "/healthz", PUBLIC, healthz, "Check that the process is alive", {200: Alive}, tag="node"),
+    Route("GET", "/healthz", PUBLIC, check_health, "Check that the process is alive", {200: Alive}, tag="node"),
     Route(
-        "GET", "/readyz", PUBLIC, readyz, "Check that the node can serve requests", {200: Ready, 503: Ready}, tag="node"
+        "GET",
+        "/readyz",
+        PUBLIC,
+        check_readiness,
+        "Check that the node can serve requests",
+        {200: Ready, 503: Ready},
+        tag="node",
     ),
-    Route("GET", "/metrics", Scope.METRICS, metrics, "Metrics for Prometheus", {200: MEDIA_TYPE}, tag="node"),
-    Route("GET", "/openapi.json", PUBLIC, openapi, "OpenAPI description", {200: dict}, tag="node"),
-    Route("GET", "/docs", PUBLIC, docs, "API reference as a page", {200: "text/html"}, tag="node"),
-    Route("GET", STYLE_PATH, PUBLIC, docs_style, "Style sheet of the API reference", {200: "text/css"}, tag="node"),
+    Route("GET", "/metrics", Scope.METRICS, get_metrics, "Metrics for Prometheus", {200: MEDIA_TYPE}, tag="node"),
+    Route("GET", "/openapi.json", PUBLIC, get_openapi, "OpenAPI description", {200: dict}, tag="node"),
+    Route("GET", "/docs", PUBLIC, get_docs, "API reference as a page", {200: "text/html"}, tag="node", described=False),
+    Route(
+        "GET",
+        STYLE_PATH,
+        PUBLIC,
+        get_docs_style,
+        "Style sheet of the API reference",
+        {200: "text/css"},
+        tag="node",
+        described=False,
+    ),
 )
 
 _PRIVATE_PATHS = ("/healthz", "/readyz", "/metrics")

@@ -86,12 +86,12 @@ async def renew_lease(call: RouteCall[RenewRequest, None]) -> HttpResponse | Str
     return HttpResponse(await _check_held(call, worker, body.held or [], draining=draining))
 
 
-async def lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream:
+async def check_lost_jobs(call: RouteCall[LostRequest, None]) -> HttpResponse | Stream:
     """Return which of these jobs the worker has lost, and which are paused."""
     return HttpResponse(await _check_held(call, wire.worker_id(call.body.worker), call.body.held))
 
 
-async def held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream:
+async def list_held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | Stream:
     """List the jobs that a worker holds."""
     worker = wire.worker_id(call.body.worker)
     jobs = await call.service.engine.remote_workers.held(worker, call.body.limit, by=tenant_of(call))
@@ -113,7 +113,7 @@ async def depart_worker(call: RouteCall[DepartRequest, None]) -> HttpResponse | 
     return HttpResponse(DepartedOut(await call.service.engine.remote_workers.depart(worker, by=tenant_of(call))))
 
 
-async def recorded_steps(call: RouteCall[None, StepsQuery]) -> HttpResponse | Stream:
+async def list_recorded_steps(call: RouteCall[None, StepsQuery]) -> HttpResponse | Stream:
     """List the steps that earlier attempts of a job recorded."""
     steps, more = await call.service.engine.remote_workers.steps(
         _job(call.query), after=read_step_cursor(call.query.cursor), by=tenant_of(call)
@@ -186,11 +186,11 @@ ROUTES = (
         error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/lost", Scope.WORKER, lost_jobs, "Find out which of these jobs were lost", {200: LostOut},
-        LostRequest, tag="workers", headers=TENANT, error_statuses=(409,),
+        "POST", "/v1/leases/lost", Scope.WORKER, check_lost_jobs, "Find out which of these jobs were lost",
+        {200: LostOut}, LostRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "POST", "/v1/leases/held", Scope.WORKER, held_jobs,
+        "POST", "/v1/leases/held", Scope.WORKER, list_held_jobs,
         "List the jobs that a worker holds, according to the database", {200: HeldPage}, HeldRequest, tag="workers",
         headers=TENANT, error_statuses=(409,),
     ),
@@ -199,7 +199,7 @@ ROUTES = (
         {200: DepartedOut}, DepartRequest, tag="workers", headers=TENANT, error_statuses=(409,),
     ),
     Route(
-        "GET", "/v1/leases/steps", Scope.WORKER, recorded_steps,
+        "GET", "/v1/leases/steps", Scope.WORKER, list_recorded_steps,
         "List the steps that earlier attempts of a held job recorded", {200: StepList}, query=StepsQuery, tag="workers",
         headers=TENANT, error_statuses=(409,),
     ),
