@@ -26,7 +26,7 @@ export const fairnessQuery = (window: string) =>
     queryKey: ["analytics", "fairness", window],
     queryFn: async ({ signal }): Promise<FairnessOut | null> => {
       try {
-        return await call<"fairness">("GET", "/v1/analytics/fairness", { query: { window }, signal });
+        return await call<"get_fairness">("GET", "/v1/analytics/fairness", { query: { window }, signal });
       } catch (error) {
         if (error instanceof Problem && error.status === 404) return null;
         throw error;

@@ -36,18 +36,18 @@ it("keeps large integers exact in requests and responses", async () => {
 
 it("turns error responses into problems", async () => {
   fetchMock.mockResolvedValue(respond({ code: "conflict", detail: "the job is running", pointer: "/id" }, 409, { "x-request-id": "r1" }));
-  const error = await call<"me">("GET", "/v1/me").catch((problem: unknown) => problem);
+  const error = await call<"get_me">("GET", "/v1/me").catch((problem: unknown) => problem);
   expect(error).toBeInstanceOf(Problem);
   expect(error).toMatchObject({ status: 409, code: "conflict", detail: "the job is running", pointer: "/id", requestId: "r1", isTransient: false });
   fetchMock.mockResolvedValue(respond("<html>Bad gateway</html>", 502));
-  expect(await call<"me">("GET", "/v1/me").catch((problem: unknown) => problem)).toMatchObject({ status: 502, isTransient: true });
+  expect(await call<"get_me">("GET", "/v1/me").catch((problem: unknown) => problem)).toMatchObject({ status: 502, isTransient: true });
   fetchMock.mockRejectedValue(new TypeError("Failed to fetch"));
-  expect(await call<"me">("GET", "/v1/me").catch((problem: unknown) => problem)).toMatchObject({ status: 0, isTransient: true });
+  expect(await call<"get_me">("GET", "/v1/me").catch((problem: unknown) => problem)).toMatchObject({ status: 0, isTransient: true });
 });
 
 it("ends the session when the API key is rejected", async () => {
   session.signIn("hf_old");
   fetchMock.mockResolvedValue(respond({ code: "unauthorized" }, 401));
-  await call<"me">("GET", "/v1/me").catch(() => undefined);
+  await call<"get_me">("GET", "/v1/me").catch(() => undefined);
   expect(session.apiKey()).toBeNull();
 });

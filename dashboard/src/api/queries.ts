@@ -33,7 +33,7 @@ export type Window = "15m" | "1h" | "6h" | "24h" | "7d";
 
 export const meQuery = queryOptions({
   queryKey: ["me"],
-  queryFn: ({ signal }) => call<"me">("GET", "/v1/me", { signal }),
+  queryFn: ({ signal }) => call<"get_me">("GET", "/v1/me", { signal }),
   staleTime: 60_000,
 });
 
@@ -43,7 +43,7 @@ const MAX_NAMES = 1_000;
 export const statsQuery = (tenant?: string) =>
   queryOptions({
     queryKey: ["stats", tenant ?? null],
-    queryFn: ({ signal }) => call<"stats">("GET", "/v1/stats", { query: { limit: MAX_NAMES, ...(tenant ? { tenant } : {}) }, signal }),
+    queryFn: ({ signal }) => call<"get_stats">("GET", "/v1/stats", { query: { limit: MAX_NAMES, ...(tenant ? { tenant } : {}) }, signal }),
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
@@ -66,7 +66,7 @@ export const workersQuery = queryOptions({
 export const summaryQuery = (query: Operations["get_analytics"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "summary", query],
-    queryFn: ({ signal }) => call<"summary">("GET", "/v1/analytics", { query, signal }),
+    queryFn: ({ signal }) => call<"get_analytics">("GET", "/v1/analytics", { query, signal }),
     refetchInterval: STATS_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
@@ -74,7 +74,7 @@ export const summaryQuery = (query: Operations["get_analytics"]["query"]) =>
 export const throughputQuery = (query: Operations["get_throughput"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "throughput", query],
-    queryFn: ({ signal }) => call<"throughput">("GET", "/v1/analytics/throughput", { query, signal }),
+    queryFn: ({ signal }) => call<"get_throughput">("GET", "/v1/analytics/throughput", { query, signal }),
     refetchInterval: STATS_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
@@ -82,7 +82,7 @@ export const throughputQuery = (query: Operations["get_throughput"]["query"]) =>
 export const typeStatsQuery = (query: Operations["get_type_analytics"]["query"]) =>
   queryOptions({
     queryKey: ["analytics", "types", query],
-    queryFn: ({ signal }) => call<"types">("GET", "/v1/analytics/types", { query, signal }),
+    queryFn: ({ signal }) => call<"get_type_analytics">("GET", "/v1/analytics/types", { query, signal }),
     refetchInterval: STATS_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
