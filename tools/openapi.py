@@ -203,7 +203,7 @@ def call(*command: object, at: Path) -> None:
 
 
 class Step(NamedTuple):
-    """One check, and the commands that it needs."""
+    """Check of the description, and the commands that it needs."""
 
     action: Callable[[Path], None]
     needs: tuple[str, ...]

@@ -184,7 +184,7 @@ class DuplicateJob(Conflict):
 
 
 class LeaseLost(HoldfastError):
-    """The worker no longer holds its lease or, as `JobNotHeld`, this job, so its writes are rejected.
+    """The worker no longer holds its lease, or this job, so its writes are rejected.
 
     Another worker may already run the job. Stop the attempt; its result is discarded. A handler need not catch this.
     """

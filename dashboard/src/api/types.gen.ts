@@ -47,7 +47,7 @@ export interface AttemptOut {
   started_at: string;
   /** End of the attempt. */
   ended_at: string;
-  /** What ended the attempt, such as `failed` or `timed_out`. */
+  /** End of the attempt, such as `failed` or `timed_out`. */
   outcome: string;
   /** Error of the attempt; null if it has none. */
   error: ErrorOut | null;
@@ -180,7 +180,7 @@ export interface Cleared {
 export interface CrashedIn {
   /** Outcome of the attempt. */
   outcome: "crashed";
-  /** What ended the process, such as a signal. */
+  /** Cause of the death, such as a signal. */
   how: string;
   /** Id of the job. */
   id: string;
@@ -309,7 +309,7 @@ export interface ErrorOut {
 export interface Estimate {
   /** Estimated start; null if it cannot be estimated. */
   at: string | null;
-  /** What the estimate is based on. */
+  /** Basis of the estimate, for people. */
   basis: string;
 }
 
@@ -931,13 +931,13 @@ export type OnConflict = "reject" | "replace" | "return";
 /** Outcome of an attempt, by the field `outcome`. */
 export type Outcome = SucceededIn | FailedIn | TimedOutIn | CrashedIn | SnoozedIn | ReleasedIn | UnavailableIn | CancelledIn;
 
-/** Error of one outcome of a settlement; the worker still holds its job, so it can report another outcome. */
+/** Error of one outcome of a settlement; the worker still holds its job. */
 export interface OutcomeFault {
   /** Position in `outcomes`. */
   index: number;
   /** Stable code. */
   code: ProblemCode;
-  /** What is wrong with the outcome, and what to do. */
+  /** Explanation for people: the error, and what to do. */
   detail: string;
   /** Invalid field, as a JSON pointer into the body. */
   pointer: string;
@@ -956,7 +956,7 @@ export interface PauseList {
 
 /** Paused type or tenant. */
 export interface PauseOut {
-  /** Whether a type or a tenant is paused. */
+  /** Kind of the paused object. */
   kind: PauseKind;
   /** Name of the type or tenant. */
   name: string;
@@ -1301,7 +1301,7 @@ export interface SettleRequest {
   outcomes: Outcome[];
 }
 
-/** Jobs whose outcomes were applied; the worker had lost those that are neither settled nor refused. */
+/** Jobs whose outcomes were applied; the worker had lost those that are in neither list. */
 export interface SettledOut {
   /** Ids of settled jobs, now or by an earlier request with the same outcome. */
   settled: string[];
@@ -1756,7 +1756,7 @@ export interface UniqueShape {
   by?: string[];
   /** Time for which the key stays in use after the submission. */
   within?: Duration;
-  /** What happens if there is such a job: return it, replace it or reject the submission. */
+  /** Reaction to such a job: return it, replace it or reject the submission. */
   on_conflict?: OnConflict;
 }
 
@@ -1789,7 +1789,7 @@ export type WorkerAction = "drain";
 export interface WorkerEvent {
   /** Id of the worker. */
   worker: string;
-  /** What happened, such as `registered` or `drained`. */
+  /** Event of the worker, such as `registered` or `drained`. */
   event: string;
   /** Name of the worker. */
   name: string;

@@ -75,7 +75,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     at: Time | None
     """Estimated start; null if it cannot be estimated."""
     basis: str
-    """What the estimate is based on."""
+    """Basis of the estimate, for people."""
 
 
 class Explanation(Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 def bounded_result(encoded: bytes) -> bytes:
-    """Return an encoded result, or a record of its size and beginning if it is too large to store."""
+    """Return an encoded result, or its size and beginning if it is too large to store."""
     if len(encoded) <= MAX_RESULT_BYTES:
         return encoded
     head = encoded[:HEAD_BYTES].decode(errors="replace")

@@ -117,7 +117,7 @@ def parse_retry_after(value: str | None, now: datetime) -> Duration | None:
 
 
 def decode_response(body: bytes, *, complete: bool) -> tuple[Any, str | None]:
-    """Return the JSON value of a response body and None, or None and why the value cannot be kept."""
+    """Return the JSON value of a response body and None, or None and why it is not kept."""
     if not complete:
         return None, f"the response has more than {len(body):,} bytes"
     try:

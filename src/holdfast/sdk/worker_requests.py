@@ -283,7 +283,7 @@ def read_held_jobs(response: Response, worker: WorkerId) -> list[Job]:
 
 
 def read_settled_jobs(response: Response) -> set[JobId]:
-    """Return the ids of the jobs whose outcome took effect. Raises `Invalid` if the node refused an outcome."""
+    """Return the ids of the settled jobs. Raises `Invalid` if the node refused an outcome."""
     out = read(response, SettledOut)
     if out.refused:
         raise Invalid(out.refused[0].detail, pointer=out.refused[0].pointer)

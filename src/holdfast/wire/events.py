@@ -61,7 +61,7 @@ class WorkerEvent(Struct, frozen=True):
     worker: str
     """Id of the worker."""
     event: str
-    """What happened, such as `registered` or `drained`."""
+    """Event of the worker, such as `registered` or `drained`."""
     name: str
     """Name of the worker."""
     at: Time

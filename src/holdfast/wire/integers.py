@@ -1,4 +1,4 @@
-"""Integers that a client writes as floats, such as `1.0`, which is an integer in JSON Schema."""
+"""Integers that a client writes as floats: JSON Schema calls `1.0` an integer."""
 
 from functools import lru_cache
 from typing import Any
@@ -8,11 +8,14 @@ from msgspec import inspect
 INTEGER = "integer"
 
 Plan = Any
-"""Where a type has integers: `INTEGER`, a dict of plans by field, a list with the plan of the items, or None."""
+"""Places of integers in a type.
+
+`INTEGER`, a dict of plans by field, a list with the plan of the items, or None.
+"""
 
 
 def with_integers(value: Any, kind: Any) -> Any:
-    """Return a JSON value with integers in place of integral floats where `kind` expects integers.
+    """Return a JSON value with integers for integral floats where `kind` expects integers.
 
     Fields that accept floats or any JSON, such as a payload, stay as they are.
     """

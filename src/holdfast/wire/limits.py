@@ -133,7 +133,7 @@ class PauseFields(Struct, Generic[TimeT], frozen=True):
     """Fields of a pause."""
 
     kind: PauseName
-    """Whether a type or a tenant is paused."""
+    """Kind of the paused object."""
     name: str
     """Name of the type or tenant."""
     reason: str

@@ -1,4 +1,4 @@
-"""Names of types that are not structs: enumerations, durations and unions that several fields share."""
+"""Names of types that are not structs: enumerations, durations and unions."""
 
 from typing import Any, Literal
 

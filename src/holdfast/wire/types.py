@@ -88,7 +88,7 @@ class UniqueShape(RequestBody):
     within: Seconds | UnsetType = UNSET
     """Time for which the key stays in use after the submission."""
     on_conflict: OnConflict | UnsetType = UNSET
-    """What happens if there is such a job: return it, replace it or reject the submission."""
+    """Reaction to such a job: return it, replace it or reject the submission."""
 
 
 class SubmitJob(RequestBody):
@@ -243,7 +243,7 @@ class AttemptFields(Struct, Generic[TimeT, LogsT], frozen=True):
     ended_at: TimeT
     """End of the attempt."""
     outcome: str
-    """What ended the attempt, such as `failed` or `timed_out`."""
+    """End of the attempt, such as `failed` or `timed_out`."""
     error: ErrorOut | None = None
     """Error of the attempt; null if it has none."""
     logs: LogsT | None = None

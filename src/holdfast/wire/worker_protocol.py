@@ -207,7 +207,7 @@ class CrashedIn(_OutcomeBase, tag="crashed"):
     """The process of the attempt died."""
 
     how: Annotated[str, Meta(max_length=10_000)]
-    """What ended the process, such as a signal."""
+    """Cause of the death, such as a signal."""
 
 
 class SnoozedIn(_OutcomeBase, tag="snoozed"):
@@ -374,19 +374,19 @@ class HeldPage(Struct, frozen=True):
 
 
 class OutcomeFault(Struct, frozen=True):
-    """Error of one outcome of a settlement; the worker still holds its job, so it can report another outcome."""
+    """Error of one outcome of a settlement; the worker still holds its job."""
 
     index: int
     """Position in `outcomes`."""
     code: str
     detail: str
-    """What is wrong with the outcome, and what to do."""
+    """Explanation for people: the error, and what to do."""
     pointer: str
     """Invalid field, as a JSON pointer into the body."""
 
 
 class SettledOut(Struct, frozen=True):
-    """Jobs whose outcomes were applied; the worker had lost those that are neither settled nor refused."""
+    """Jobs whose outcomes were applied; the worker had lost those that are in neither list."""
 
     settled: list[str]
     """Ids of settled jobs, now or by an earlier request with the same outcome."""

@@ -207,7 +207,7 @@ def outcome_of(reported: OutcomeIn, pointer: str) -> tuple[Outcome, Logs | None]
 
 
 def outcomes_of(body: SettleRequest) -> tuple[list[AttemptOutcome], list[OutcomeFault]]:
-    """Parse the outcomes of a settlement; return the valid ones, and the error of each other one.
+    """Parse the outcomes of a settlement; return the valid ones, and the errors of the others.
 
     Raises:
         Invalid: No outcome is valid.

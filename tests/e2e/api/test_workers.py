@@ -137,5 +137,5 @@ async def test_a_draining_remote_worker_gets_no_jobs_but_may_settle(served):
     assert (row.memory, row.draining) == (2**30, True)
     outcome = {"id": job["id"], "fence": job["fence"], "outcome": "succeeded"}
     settled = await http.post("/v1/leases/settle", json={"worker": worker, "outcomes": [outcome]})
-    assert settled.json() == {"settled": [job["id"]]}
+    assert settled.json() == {"settled": [job["id"]], "refused": []}
     assert (await http.post("/v1/leases/depart", json={"worker": worker})).json() == {"departed": True}

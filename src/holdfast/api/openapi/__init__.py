@@ -1,1 +1,1 @@
-"""OpenAPI 3.1 description of the HTTP API, generated from the route table and the wire types."""
+"""OpenAPI 3.1 description of the API, generated from the route table and the wire types."""

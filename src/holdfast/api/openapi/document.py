@@ -1,4 +1,4 @@
-"""The OpenAPI document: all described routes, their schemas, and one response for every problem."""
+"""OpenAPI document: all described routes, their schemas, and one response for problems."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,10 @@ from holdfast.wire.events import EVENTS
 from holdfast.wire.problems import Problem
 
 DEFAULT_ADDRESS = "http://127.0.0.1:8080"
-"""Address of a node that `holdfast up` starts; a node replaces it by its own address when it serves the document."""
+"""Address of a node that `holdfast up` starts.
+
+A node replaces it by its own address when it serves the document.
+"""
 
 _TAGS = {
     "jobs": "Submit, read, cancel, retry and delete jobs.",

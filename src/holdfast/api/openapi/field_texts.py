@@ -1,4 +1,4 @@
-"""Descriptions of fields that mean the same in every type; a docstring of the field takes precedence."""
+"""Descriptions of fields that mean the same in every type; docstrings take precedence."""
 
 COMMON_TEXTS = {
     "actions": "Actions that the caller may request now.",

@@ -181,7 +181,7 @@ def _example(query: type, name: str) -> dict[str, Any]:
 
 
 def _without_null(field: Schema) -> Schema:
-    """Return the schema of a parameter: it is omitted, never null, and has its description beside the schema."""
+    """Return the schema of a parameter, which is never null and is described beside it."""
     schema = {name: value for name, value in field.items() if name != "description"}
     if isinstance(schema.get("type"), list):
         return schema | {"type": next(kind for kind in schema["type"] if kind != "null")}

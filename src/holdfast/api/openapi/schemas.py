@@ -73,10 +73,11 @@ class Components:
         return bool(schema.get("required")) or any(all(each["required"] for each in rule["anyOf"]) for rule in rules)
 
     def _finish(self, name: str, schema: Schema, *, is_request: bool) -> Schema:
-        """Return a schema of an object with descriptions, names for repeated parts, and without defaults."""
+        """Return a schema with descriptions and names for repeated parts, without defaults."""
         schema = {key: value for key, value in schema.items() if key != "title"}
         if "properties" not in schema:
-            return self._replace(schema)
+            plain: Schema = self._replace(schema)
+            return plain
         struct = self._structs.get(name)
         texts = {} if struct is None else field_docs(struct)
         present = [] if is_request or struct is None else _always_present(struct)
@@ -93,7 +94,7 @@ class Components:
         return {**schema, "properties": properties, **({"required": required} if required else {})}
 
     def _replace(self, schema: Any) -> Any:
-        """Return a schema with names for repeated parts, a type for enumerations and a format for numbers."""
+        """Return a schema with names for repeated parts, typed enumerations and number formats."""
         if not isinstance(schema, dict):
             return schema
         name = self._names.get(_content(schema))
@@ -161,7 +162,7 @@ def _content(schema: Mapping[str, Any]) -> str:
 
 
 def _flat_union(schema: Schema) -> Schema:
-    """Return a union without the alternative `integer` if it has an equal `number`, which includes integers."""
+    """Return a union without `integer` if it has an equal `number`, which includes integers."""
     kinds = schema.get("anyOf", [])
     wide = [kind for kind in kinds if kind.get("type") != "integer" or {**kind, "type": "number"} not in kinds]
     return {**schema, "anyOf": wide} if kinds else schema
@@ -176,7 +177,7 @@ def _nullable(kinds: list[Schema]) -> Schema:
 
 
 def _with_format(schema: Schema) -> Schema:
-    """Return a schema of a number with its format, so that typed languages choose a type that is large enough."""
+    """Return a number with its format, so that typed languages choose a large enough type."""
     match schema.get("type"):
         case "integer":
             small = schema.get("maximum", _MAX_INT32 + 1) <= _MAX_INT32 and schema.get("minimum", 0) >= -_MAX_INT32
@@ -256,4 +257,4 @@ _PROPERTIES: dict[tuple[str, str], Schema] = {
     ("Fault", "code"): ref("ProblemCode"),
     ("OutcomeFault", "code"): ref("ProblemCode"),
 }
-"""Schemas of fields whose Python type is wider: JSON that is passed on unparsed, and codes of later versions."""
+"""Schemas of fields whose Python type is wider: unparsed JSON, and codes of later versions."""

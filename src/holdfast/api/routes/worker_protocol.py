@@ -99,7 +99,7 @@ async def list_held_jobs(call: RouteCall[HeldRequest, None]) -> HttpResponse | S
 
 
 async def settle_jobs(call: RouteCall[SettleRequest, None]) -> HttpResponse | Stream:
-    """Settle attempts that the worker still holds; idempotent. An invalid outcome does not affect the others."""
+    """Settle attempts that the worker still holds, each by itself; idempotent."""
     outcomes, refused = wire.outcomes_of(call.body)
     results = [AttemptResult(*outcome) for outcome in outcomes]
     worker = wire.worker_id(call.body.worker)

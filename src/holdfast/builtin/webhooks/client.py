@@ -134,7 +134,10 @@ _NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 
 async def _read_start(response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-    """Return the first bytes of a body, and whether they are all. Errors are ignored: the status has arrived."""
+    """Return the first bytes of a body, and whether they are all.
+
+    Errors are ignored, because the status has arrived.
+    """
     start = bytearray()
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
