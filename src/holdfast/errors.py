@@ -238,6 +238,8 @@ class Unavailable(HoldfastError):
     """
 
     code = "unavailable"
+    retry_after: float = 0.0
+    """Seconds that the node asks the caller to wait; 0 if it does not say."""
 
 
 class OutcomeUnknown(Unavailable):

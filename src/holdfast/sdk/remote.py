@@ -372,7 +372,9 @@ async def _send(client: Sender, request: Request, *, retry_timeout: float = 0.0)
     try:
         return await client.send(request, retry_timeout=retry_timeout)
     except RateLimited as error:
-        raise Unavailable(str(error)) from error
+        unavailable = Unavailable(str(error))
+        unavailable.retry_after = error.retry_after
+        raise unavailable from error
 
 
 def _by_worker(reports: Sequence[Report]) -> dict[WorkerId, list[Report]]:

@@ -46,7 +46,10 @@ class NodeAddress:
     def response_failure(self, response: Response) -> "NodeFailure | None":
         """Return the failure if the status means an unavailable or overloaded node, else None."""
         if response.status >= 500 or response.status == 429:
-            return NodeFailure(error_of(response), retry_after(response) or 0.0)
+            error, delay = error_of(response), retry_after(response) or 0.0
+            if isinstance(error, Unavailable):
+                error.retry_after = delay
+            return NodeFailure(error, delay)
         return None
 
     def connection_failure(self, error: TransportError) -> "NodeFailure":

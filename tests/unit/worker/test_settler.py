@@ -82,6 +82,23 @@ async def test_outcomes_are_kept_while_the_database_is_unavailable(settler, scri
     assert len(script.batches) == 4
 
 
+async def test_the_settler_waits_as_long_as_the_node_asks(settler, script, monkeypatch):
+    """A node answers 429 and 503 with `Retry-After`."""
+    busy, delays, sleep = Unavailable("429"), [], asyncio.sleep
+    busy.retry_after = 7.0
+
+    async def record(delay):
+        delays.append(delay)
+        await sleep(0)
+
+    monkeypatch.setattr(asyncio, "sleep", record)
+    script.settle_faults.append(busy)
+    (job,) = held(script, 1)
+    settler.put(job, DONE)
+    assert await settler.flush(30)
+    assert 7.0 in delays
+
+
 async def test_a_report_for_a_job_that_is_no_longer_held_is_counted(settler, script):
     """S7: another worker holds the job by then."""
     mine, lost = held(script, 1)[0], a_job()

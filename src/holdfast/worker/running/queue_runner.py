@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, OutcomeUnknown
+from holdfast.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
 from holdfast.model.outcome import REPORT_LOST, Failed, Failure, Interrupted, Outcome, Snoozed
@@ -180,11 +180,11 @@ class QueueRunner:
             except OutcomeUnknown:
                 self._rechecks = [time.monotonic() + after for after in RECHECK_DELAYS_S]
                 continue
-            except HoldfastError:
+            except HoldfastError as error:
                 # The database is unavailable: the lease decides whether this worker continues. After a failover, the
                 # new server may lack the latest reports.
                 self._compare_next = True
-                await asyncio.sleep(RETRY_DELAY_S)
+                await asyncio.sleep(max(RETRY_DELAY_S, error.retry_after if isinstance(error, Unavailable) else 0.0))
                 continue
             self._subscription.reset()
             self._accept(jobs)

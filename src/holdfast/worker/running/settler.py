@@ -5,7 +5,7 @@ import contextlib
 import random
 from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, Rejected
+from holdfast.errors import HoldfastError, Rejected, Unavailable
 from holdfast.failpoints import reach
 from holdfast.model.job import Job
 from holdfast.model.outcome import Failed, Failure, Interrupted, Logs, Outcome, Report
@@ -108,8 +108,9 @@ class Settler:
             except Rejected as error:
                 await self._report_one_by_one(batch, error)
                 return
-            except HoldfastError:
-                await asyncio.sleep(random.uniform(0.5, 1) * pause)
+            except HoldfastError as error:
+                retry_after = error.retry_after if isinstance(error, Unavailable) else 0.0
+                await asyncio.sleep(max(random.uniform(0.5, 1) * pause, retry_after))
                 pause = min(_MAX_RETRY_DELAY_S, 2 * pause)
             else:
                 self.refused += len(batch) - len(settled)
