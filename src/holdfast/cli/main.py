@@ -38,6 +38,7 @@ COMMANDS = {
     "migrate": "holdfast.cli.commands.migrate:migrate",
     "import": "holdfast.cli.commands.import_jobs:import_jobs",
     "bench": "holdfast.cli.commands.bench:bench",
+    "protocol": "holdfast.cli.commands.protocol:protocol",
     "completion": "holdfast.cli.commands.completion:completion",
 }
 """Import path of each command, as `module:function`."""
@@ -64,6 +65,7 @@ HELP = {
     "migrate": "Migrate the database schema, or show its state.",
     "import": "Import the unfinished jobs of a source system.",
     "bench": "Benchmark this machine and its databases.",
+    "protocol": "Check workers in any language against the worker protocol.",
     "completion": "Print the shell completion script.",
 }
 """Summaries for `holdfast --help`, kept here so that the overview imports no command."""
