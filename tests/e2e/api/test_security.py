@@ -344,7 +344,7 @@ class TestSecrets:
             served.api = build_api(msgspec.structs.replace(settings, access_log=wanted), engine)
             client = await served.client(None)
             await client.get("/v1/x%0a2026-01-01T00:00:00Z%20ERROR%20forged%1b[31m?q=%0aforged")
-            assert len(await eventually(lambda: lines_with(written, f" {level} GET (no route) 404"))) == 1
+            assert len(await eventually(lambda text=f" {level} GET (no route) 404": lines_with(written, text))) == 1
         assert "forged" not in written()
 
     def test_a_log_record_is_always_one_line(self):

@@ -162,7 +162,7 @@ async def _is_ready(call: RouteCall[None, None]) -> bool:
 
 async def stream_events(system: System, call: RouteCall[None, events.EventQuery]) -> HttpResponse | Stream:
     """Stream changes of jobs and workers as server-sent events."""
-    response = await events.events(call)
+    response = await events.stream_events(call)
     if isinstance(response, Stream):
         return response._replace(chunks=_TranslatedEvents(response.chunks, system))
     return response

@@ -1,0 +1,1 @@
+import{t as e}from"./jsx-runtime-BVpSqidA.js";import{a as t,l as n}from"./Transition-DlgXsOUv.js";import{t as r}from"./InputBase-BllKKr5y.js";var i=e(),a=t(e=>{let t=n([`Input`,`InputWrapper`,`TextInput`],null,e);return(0,i.jsx)(r,{component:`input`,...t,__staticSelector:`TextInput`})});a.classes=r.classes,a.displayName=`@mantine/core/TextInput`;export{a as t};
