@@ -43,7 +43,7 @@ async def test_a_revoked_key_leads_back_to_the_sign_in_page(driver, system):
     keys = (await system.request("GET", "/v1/keys"))["items"]
     found = next(key["id"] for key in keys if key["name"] == "to be revoked")
     await system.request("DELETE", f"/v1/keys/{found}")
-    await page.get_by_role("link", name="Workers").click()
+    await page.evaluate("location.hash = '#/workers'")  # the page may already have asked for a key
     await expect(page.get_by_role("textbox", name="API key or token")).to_be_visible()
 
 
