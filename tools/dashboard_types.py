@@ -24,13 +24,36 @@ def generate() -> str:
     description = describe(ALL, "")
     parts = [HEAD]
     schemas = description["components"]["schemas"]
-    for name, schema in sorted(schemas.items()):
-        if "properties" in schema:
-            parts.append(f"{_comment(schema)}export interface {name} {_object(schema)}\n")
-        else:
-            parts.append(f"{_comment(schema)}export type {name} = {_type(schema)};\n")
+    parts += [declare(name, schema) for name, schema in sorted(schemas.items())]
     parts.append(_operations(description))
     return "\n".join(parts)
+
+
+def declare(name: str, schema: dict[str, Any]) -> str:
+    """Return the declaration of a named schema."""
+    if "properties" in schema:
+        return f"{_comment(schema)}export interface {name} {_object(schema)}\n"
+    return f"{_comment(schema)}export type {name} = {_type(schema)};\n"
+
+
+def request_schemas(description: dict[str, Any]) -> set[str]:
+    """Return the schemas whose fields may be missing: requests and problems. Responses have all their fields."""
+    pending = ["Problem"]
+    for methods in description["paths"].values():
+        for operation in methods.values():
+            pending += referenced(operation.get("requestBody", {}))
+    found: set[str] = set()
+    while pending:
+        name = pending.pop()
+        if name not in found:
+            found.add(name)
+            pending += referenced(description["components"]["schemas"][name])
+    return found
+
+
+def referenced(schema: Any) -> list[str]:
+    """Return the names of the schemas that a part of the description refers to."""
+    return [reference.rpartition("/")[2] for reference in re.findall(r"#/components/schemas/\w+", json.dumps(schema))]
 
 
 def _operations(description: dict[str, Any]) -> str:
