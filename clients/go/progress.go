@@ -17,8 +17,8 @@ const (
 type progress struct {
 	mu      sync.Mutex
 	pending *wire.ProgressRequest
-	sending bool
-	idle    chan struct{} // closed when no value is being sent
+	looping bool
+	request sync.Mutex // held while a value is sent, so that an older one cannot arrive later
 }
 
 func (p *progress) report(a *attempt, fraction float64, note string) {
@@ -27,46 +27,38 @@ func (p *progress) report(a *attempt, fraction float64, note string) {
 	p.pending = &wire.ProgressRequest{
 		Worker: a.session.id, ID: a.job.ID, Fence: a.job.Fence, Fraction: fraction, Note: &note,
 	}
-	if !p.sending {
-		p.sending, p.idle = true, make(chan struct{})
-		go p.sendLoop(a, p.idle)
+	if !p.looping {
+		p.looping = true
+		go p.sendLoop(a)
 	}
 }
 
-func (p *progress) sendLoop(a *attempt, idle chan struct{}) {
-	defer close(idle)
-	for p.sendPending(a) && sleep(a.ctx, progressInterval) {
+func (p *progress) sendLoop(a *attempt) {
+	for {
+		p.flush(a)
+		alive := sleep(a.ctx, progressInterval)
+		p.mu.Lock()
+		p.looping = alive && p.pending != nil
+		more := p.looping
+		p.mu.Unlock()
+		if !more {
+			return
+		}
 	}
-	p.mu.Lock()
-	p.sending = false
-	p.mu.Unlock()
 }
 
-// sendPending sends the newest value and reports whether there was one. An unavailable service does not fail the job.
-func (p *progress) sendPending(a *attempt) bool {
+// flush sends the newest value, after the one that is being sent. An unavailable service does not fail the job.
+func (p *progress) flush(a *attempt) {
+	p.request.Lock()
+	defer p.request.Unlock()
 	p.mu.Lock()
 	body := p.pending
 	p.pending = nil
-	if body == nil {
-		p.sending = false
-	}
 	p.mu.Unlock()
 	if body == nil {
-		return false
+		return
 	}
 	ctx, cancel := context.WithTimeout(a.ctx, progressTimeout)
 	defer cancel()
-	r := request{method: "POST", path: "/v1/leases/progress", body: body, repeat: true}
-	_ = a.checkHeld(a.session.client.send(ctx, r, nil, 0))
-	return true
-}
-
-// flush sends the last value, if it was not sent yet.
-func (p *progress) flush(a *attempt) {
-	p.mu.Lock()
-	waiting := p.pending != nil
-	p.mu.Unlock()
-	if waiting {
-		p.sendPending(a)
-	}
+	_ = a.checkHeld(a.session.client.send(ctx, request{method: "POST", path: "/v1/leases/progress", body: body}, nil, 0))
 }

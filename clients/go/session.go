@@ -71,15 +71,13 @@ func (s *session) run(stop context.Context) error {
 	s.running.Wait()
 	close(s.outcomes)
 	<-settled
-	if s.ctx.Err() == nil {
-		s.depart()
-	}
-	lost := context.Cause(s.ctx)
+	// No renewal may follow the departure: the service would answer that it does not know the worker.
 	endRenewals()
 	background.Wait()
-	if errors.Is(lost, ErrLeaseLost) {
+	if errors.Is(context.Cause(s.ctx), ErrLeaseLost) {
 		return ErrLeaseLost
 	}
+	s.depart()
 	return err
 }
 

@@ -78,7 +78,9 @@ func (s *session) settle(batch []outcome) {
 			}
 			return
 		default:
-			s.refuse(batch[0], err)
+			for _, each := range batch {
+				s.refuse(each, err)
+			}
 			return
 		}
 	}

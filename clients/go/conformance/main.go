@@ -27,6 +27,11 @@ type failPayload struct {
 	RetryIn   *float64 `json:"retry_in"`
 }
 
+type snoozePayload struct {
+	Path  string  `json:"path"`
+	Delay float64 `json:"delay"`
+}
+
 type tickPayload struct {
 	Path     string  `json:"path"`
 	Seconds  float64 `json:"seconds"`
@@ -80,11 +85,15 @@ func fail(_ context.Context, job *holdfast.Job[failPayload]) (none, error) {
 	return nil, err
 }
 
-func snooze(_ context.Context, job *holdfast.Job[struct{ Delay float64 }]) (none, error) {
-	if job.Releases == 0 {
-		return nil, holdfast.Snooze(duration(job.Payload.Delay))
+func snooze(_ context.Context, job *holdfast.Job[snoozePayload]) (none, error) {
+	file, err := os.OpenFile(job.Payload.Path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, os.ErrExist) {
+		return none{"snoozed": true}, nil
 	}
-	return none{"releases": job.Releases}, nil
+	if err != nil {
+		return nil, err
+	}
+	return nil, errors.Join(file.Close(), holdfast.Snooze(duration(job.Payload.Delay)))
 }
 
 func tick(ctx context.Context, job *holdfast.Job[tickPayload]) (none, error) {
