@@ -23,11 +23,10 @@ export class HoldfastError extends Error {
   }
 
   /** Return the error of a response that is not a success. */
-  static async of(response: Response): Promise<HoldfastError> {
-    const text = await response.text();
-    const seconds = Number(response.headers.get("retry-after") ?? 0);
+  static of(status: number, retryAfter: string | undefined, text: string): HoldfastError {
+    const seconds = Number(retryAfter ?? 0);
     const after = Number.isFinite(seconds) ? seconds : 0;
-    let problem: Partial<Problem> = {};
+    let problem: Partial<Problem> | null = null;
     try {
       problem = JSON.parse(text) as Problem;
     } catch {
@@ -35,10 +34,10 @@ export class HoldfastError extends Error {
     }
     if (typeof problem?.code !== "string") {
       const detail = "the response is not from a holdfast service: check the URL";
-      return new HoldfastError(response.status, "foreign_response", detail, "", "", [], after);
+      return new HoldfastError(status, "foreign_response", detail, "", "", [], after);
     }
     const { code, detail, pointer, job_id, errors } = problem;
-    return new HoldfastError(response.status, code, detail ?? "", pointer, job_id, errors, after);
+    return new HoldfastError(status, code, detail ?? "", pointer, job_id, errors, after);
   }
 }
 
@@ -51,9 +50,8 @@ export class ConnectionError extends Error {
     readonly sent: boolean,
     cause: unknown,
   ) {
-    const reason = cause instanceof Error && cause.cause instanceof Error ? cause.cause : cause;
     const what = sent ? "the service did not respond, and the request may have taken effect" : "the service cannot be reached";
-    super(`${what}: ${reason instanceof Error ? reason.message || reason.name : String(reason)}`, { cause });
+    super(`${what}: ${cause instanceof Error ? cause.message || cause.name : String(cause)}`, { cause });
   }
 }
 

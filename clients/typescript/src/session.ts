@@ -7,6 +7,7 @@ import type { DepartedOut, HeldPage, LeasedJob, LeaseOut, LostOut, SettledOut } 
 const MAX_CLAIM = 500;
 const POLL_S = 20;
 const MIN_POLL_S = 0.5;
+const GATHER_S = 0.02;
 const STOP_GRACE_S = 5;
 const CLEANUP_TIMEOUT_S = 5;
 const DEPART_TRIES = 3;
@@ -26,30 +27,47 @@ export interface WorkerParts {
 
 /** Slots of a worker; each runs one job at a time. */
 export class Slots {
+  readonly #count: number;
   #free: number;
-  #wake: (() => void) | undefined;
+  #wake: () => void = () => undefined;
 
   constructor(count: number) {
+    this.#count = count;
     this.#free = count;
   }
 
-  /** Wait for a free slot, then take all free ones; 0 if the signal was aborted first. */
+  /**
+   * Wait for free slots and take them; 0 if the signal was aborted first. Short jobs end one by one, so a claim waits a
+   * moment for a quarter of the slots, instead of asking for a single job each time.
+   */
   async take(signal: AbortSignal): Promise<number> {
-    while (this.#free === 0 && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve;
-        signal.addEventListener("abort", this.#wake);
-      });
-      if (this.#wake) signal.removeEventListener("abort", this.#wake);
-    }
+    await this.#waitFor(1, signal);
+    await this.#waitFor(this.#count / 4, signal, GATHER_S);
     const taken = signal.aborted ? 0 : Math.min(this.#free, MAX_CLAIM);
     this.#free -= taken;
     return taken;
   }
 
+  async #waitFor(count: number, signal: AbortSignal, seconds = Infinity): Promise<void> {
+    if (this.#free >= count || signal.aborted) return;
+    await new Promise<void>((resolve) => {
+      const timer = Number.isFinite(seconds) ? setTimeout(() => end(), seconds * 1000) : undefined;
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", end);
+        this.#wake = () => undefined;
+        resolve();
+      };
+      this.#wake = () => {
+        if (this.#free >= count) end();
+      };
+      signal.addEventListener("abort", end);
+    });
+  }
+
   free(count: number): void {
     this.#free += count;
-    if (count > 0) this.#wake?.();
+    this.#wake();
   }
 }
 

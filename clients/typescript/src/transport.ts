@@ -1,9 +1,12 @@
+import * as http from "node:http";
+import * as https from "node:https";
+
 import { ConnectionError, HoldfastError, isUnavailable, mayHaveHappened } from "./errors.js";
 
 const RESPONSE_TIMEOUT_S = 30;
 const MIN_DELAY_S = 0.1;
 const MAX_DELAY_S = 2;
-const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
+const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH"]);
 
 export interface Request {
   method: "GET" | "POST";
@@ -74,6 +77,7 @@ export async function withTimeout<T>(
 export class Transport {
   readonly #url: string;
   readonly #headers: Record<string, string>;
+  readonly #agent: http.Agent;
 
   constructor(url: string, key: string, tenant: string | undefined) {
     const { protocol } = URL.canParse(url) ? new URL(url) : { protocol: "" };
@@ -81,6 +85,7 @@ export class Transport {
       throw new TypeError(`url: ${JSON.stringify(url)} is not the address of a service: use a form such as http://localhost:8080`);
     }
     if (!key) throw new TypeError("key: the key is missing: create one with 'holdfast keys create'");
+    this.#agent = new (protocol === "https:" ? https : http).Agent({ keepAlive: true });
     this.#url = url.replace(/\/+$/, "");
     this.#headers = { authorization: `Bearer ${key}`, accept: "application/json", "user-agent": "holdfast-typescript" };
     if (tenant) this.#headers["holdfast-tenant"] = tenant;
@@ -103,29 +108,48 @@ export class Transport {
 
   async #try<T>(request: Request, body: string | undefined): Promise<T> {
     const headers: Record<string, string> = { ...this.#headers, ...request.headers };
-    if (body !== undefined) headers["content-type"] = "application/json";
+    if (body !== undefined) {
+      headers["content-type"] = "application/json";
+      headers["content-length"] = String(Buffer.byteLength(body));
+    }
     const query = new URLSearchParams();
     for (const [name, value] of Object.entries(request.query ?? {})) {
       if (value !== undefined) query.set(name, String(value));
     }
     const address = `${this.#url}${request.path}${query.size ? `?${query}` : ""}`;
-    return withTimeout(RESPONSE_TIMEOUT_S + (request.wait ?? 0), request.signal, async (signal) => {
-      let response: Response;
-      let text: string;
-      try {
-        response = await fetch(address, { method: request.method, headers, signal, ...(body === undefined ? {} : { body }) });
-        if (!response.ok) throw await HoldfastError.of(response);
-        text = await response.text();
-      } catch (error) {
-        if (error instanceof HoldfastError) throw error;
-        throw new ConnectionError(!NOT_SENT.has(causeCode(error)), error);
-      }
-      return (text ? JSON.parse(text) : undefined) as T;
+    const timeout = RESPONSE_TIMEOUT_S + (request.wait ?? 0);
+    const call = (signal: AbortSignal) => this.#exchange(address, { method: request.method, headers, signal }, body);
+    const { status, retryAfter, text } = await withTimeout(timeout, request.signal, call);
+    if (status >= 300) throw HoldfastError.of(status, retryAfter, text);
+    return (text ? JSON.parse(text) : undefined) as T;
+  }
+
+  /** Send one request. `node:http` needs a fraction of the processor time of `fetch`. */
+  #exchange(address: string, options: http.RequestOptions, body: string | undefined): Promise<Exchange> {
+    return new Promise((resolve, reject) => {
+      const { request } = address.startsWith("https:") ? https : http;
+      const fail = (error: Error) => reject(new ConnectionError(!NOT_SENT.has(codeOf(error)), error));
+      const sent = request(address, { ...options, agent: this.#agent }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on("data", (chunk: Buffer) => chunks.push(chunk));
+        response.on("error", fail);
+        response.on("end", () => {
+          const text = Buffer.concat(chunks).toString("utf8");
+          resolve({ status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"], text });
+        });
+      });
+      sent.on("error", fail);
+      sent.end(body);
     });
   }
 }
 
-function causeCode(error: unknown): string {
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause instanceof Error && "code" in cause ? String(cause.code) : "";
+interface Exchange {
+  status: number;
+  retryAfter: string | undefined;
+  text: string;
+}
+
+function codeOf(error: Error): string {
+  return "code" in error ? String(error.code) : "";
 }
