@@ -19,7 +19,7 @@ func main() {
 		log.Fatal(err)
 	}
 	slog.SetLogLoggerLevel(slog.LevelError)
-	options := holdfast.WorkerOptions{Queues: []string{"bench"}, Slots: 50, Lease: 3 * time.Second}
+	options := holdfast.WorkerOptions{Queues: []string{"bench"}, Slots: 50, Lease: 10 * time.Second}
 	worker := holdfast.NewWorker(client, options)
 	holdfast.Handle(worker, "bench.noop", func(context.Context, *holdfast.Job[any]) (any, error) { return nil, nil })
 	holdfast.Handle(worker, "bench.effect", func(ctx context.Context, job *holdfast.Job[any]) (string, error) {

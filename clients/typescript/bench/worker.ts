@@ -3,7 +3,7 @@ import { Client, Worker } from "../src/index.js";
 
 const { HOLDFAST_API_URL: url = "", HOLDFAST_API_KEY: key = "" } = process.env;
 const client = new Client({ url, key });
-const worker = new Worker(client, { queues: ["bench"], slots: 50, leaseSeconds: 3, log: () => undefined });
+const worker = new Worker(client, { queues: ["bench"], slots: 50, leaseSeconds: 10, log: () => undefined });
 
 worker.handle("bench.noop", () => null);
 
