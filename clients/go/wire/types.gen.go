@@ -171,6 +171,7 @@ type JobDetail struct {
 	AttemptLog     []AttemptOut    `json:"attempt_log"`
 	Steps          []StepOut       `json:"steps"`
 	Lineage        LineageOut      `json:"lineage"`
+	Truncated      []TruncatedOut  `json:"truncated"`
 }
 
 // JobOut: a job.
@@ -393,9 +394,10 @@ type SnoozedIn struct {
 	Logs  *LogsIn `json:"logs,omitzero"`
 }
 
-// StepList: steps that earlier attempts recorded, oldest first.
+// StepList: page of the steps that earlier attempts recorded, by key; follow `next_cursor`.
 type StepList struct {
-	Steps []StepRecord `json:"steps"`
+	Steps      []StepRecord `json:"steps"`
+	NextCursor *string      `json:"next_cursor"`
 }
 
 // StepOut: recorded step of a job.
@@ -492,6 +494,13 @@ type TimedOutIn struct {
 	// Fencing token: increases at each claim, and only its holder knows the newest.
 	Fence int     `json:"fence"`
 	Logs  *LogsIn `json:"logs,omitzero"`
+}
+
+// TruncatedOut: list of which a job shows only a part, because the response would be too large.
+type TruncatedOut struct {
+	Field      string `json:"field"`
+	Path       string `json:"path"`
+	NextCursor string `json:"next_cursor"`
 }
 
 // TypeIn: description of a job type that the worker handles.

@@ -166,6 +166,7 @@ export interface JobDetail {
   attempt_log: AttemptOut[];
   steps: StepOut[];
   lineage: LineageOut;
+  truncated: TruncatedOut[];
 }
 
 /** A job. */
@@ -388,9 +389,10 @@ export interface SnoozedIn {
   logs?: LogsIn | null;
 }
 
-/** Steps that earlier attempts recorded, oldest first. */
+/** Page of the steps that earlier attempts recorded, by key; follow `next_cursor`. */
 export interface StepList {
   steps: StepRecord[];
+  next_cursor: string | null;
 }
 
 /** Recorded step of a job. */
@@ -487,6 +489,13 @@ export interface TimedOutIn {
   /** Fencing token: increases at each claim, and only its holder knows the newest. */
   fence: number;
   logs?: LogsIn | null;
+}
+
+/** List of which a job shows only a part, because the response would be too large. */
+export interface TruncatedOut {
+  field: "attempt_log" | "steps";
+  path: string;
+  next_cursor: string;
 }
 
 /** Description of a job type that the worker handles. */
