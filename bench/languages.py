@@ -88,7 +88,7 @@ def main() -> int:
         with Client(service.url, KEY) as client:
             python = [sys.executable, "-m", "holdfast", "work", "noop:app", "--queues", "bench:50", "--processes", "2"]
             for name, commands in {"Python": [python], "Go": [go] * 2, "TypeScript": [typescript] * 2}.items():
-                rate = _drain(client, database, service.url, name, commands, options.noops)
+                rate = _drain(client, database, service.url, name, commands, count=options.noops)
                 print(f"{name:10} {rate:8,.0f} jobs/s   ({options.noops:,} jobs that do nothing)", flush=True)
             correct = _under_kills(client, database, service.url, [go, go, typescript, typescript], options)
     return 0 if correct else 1
@@ -122,7 +122,7 @@ def _count(database: str, query: str) -> int:
     return run(count())
 
 
-def _drain(client: Client, database: str, url: str, tag: str, commands: list[list[str]], count: int) -> float:
+def _drain(client: Client, database: str, url: str, tag: str, commands: list[list[str]], *, count: int) -> float:
     """Drain jobs that do nothing; return the jobs per second from the first start to the last end."""
     _submit(client, "bench.noop", tag, count)
     workers = Workers(url, commands)
