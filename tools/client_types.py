@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from holdfast.api.openapi import describe  # noqa: E402 - the tools need the path set above
+from holdfast.api.openapi.document import describe  # noqa: E402 - the tools need the path set above
 from holdfast.api.routes import ALL  # noqa: E402
 from tools.dashboard_types import declare, referenced, request_schemas  # noqa: E402
 

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"holdfast/wire"
 )
@@ -63,7 +62,7 @@ func (h *logHandler) Handle(ctx context.Context, record slog.Record) error {
 		text = strings.ToValidUTF8(text[:maxLogLineBytes], "") + "…"
 	}
 	h.lines.add(wire.LogLineOut{
-		At: record.Time.UTC().Format(time.RFC3339Nano), Level: levelName(record.Level), Message: text,
+		At: record.Time.UTC(), Level: levelName(record.Level), Message: text,
 	})
 	if !h.inner.Enabled(ctx, record.Level) {
 		return nil

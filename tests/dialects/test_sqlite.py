@@ -347,8 +347,8 @@ async def test_the_view_shows_jobs_in_readable_form(store, database_url):
 
 
 SMALL = {
-    "workers", "worker_page", "next_positions", "orphans", "queues", "api_keys", "valid_api_key", "limited_tenants", "breakers",
-    "prune_breakers",
+    "workers", "worker_page", "count_workers_of", "next_positions", "orphans", "queues", "api_keys", "valid_api_key",
+    "limited_tenants", "breakers", "prune_breakers",
     "failing_breakers", "pauses", "prune_limits", "uncounted_queue", "uncounted_tenant", "weights",
     "types", "types_seen_by", "prune_types", "overlong_leases",
 }  # fmt: skip
