@@ -1,8 +1,12 @@
 """Folder `.holdfast/`, where `holdfast up` keeps its secrets and its URL for other commands."""
 
+import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from holdfast.errors import Misconfigured
 
@@ -33,6 +37,40 @@ def load_or_create_secret(name: str, folder: Path | None = None) -> str:
     return secret
 
 
-def write_url(url: str, folder: Path | None = None) -> None:
-    """Store the URL of the API for other commands."""
-    ((folder or Path(FOLDER)) / URL).write_text(url + "\n", encoding="ascii")
+@contextmanager
+def published_url(url: str, folder: Path | None = None) -> Iterator[None]:
+    """Store the URL of the API for other commands while the block runs.
+
+    The file is locked, so that commands ignore one that a killed process left. Another program may use its port, and
+    must not get the key of this folder.
+    """
+    path = (folder or Path(FOLDER)) / URL
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    with path.open("a", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        file.truncate(0)
+        file.write(url + "\n")
+        file.flush()
+        try:
+            yield
+        finally:
+            if _lock_alone(file):
+                path.unlink(missing_ok=True)
+
+
+def read_url(folder: Path | None = None) -> str | None:
+    """Return the URL of the API that runs in this folder; None if none does."""
+    try:
+        with ((folder or Path(FOLDER)) / URL).open(encoding="ascii") as file:
+            return None if _lock_alone(file) else file.read().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _lock_alone(file: TextIO) -> bool:
+    """Lock a file; return False if another process has locked it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.cli.exit_codes import startup_errors
 from holdfast.cli.options import current_settings, store_flags
-from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, URL
+from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, URL, read_url
 from holdfast.config import Settings
 from holdfast.errors import Misconfigured, Unavailable
 from holdfast.sdk.async_client import AsyncClient
@@ -82,10 +82,10 @@ def resolve_target(settings: Settings) -> CommandTarget:
 
 
 def local_up(folder: Path | None = None) -> CommandTarget | None:
-    """Return the service that `holdfast up` started in this folder, from the files it left."""
+    """Return the service that `holdfast up` runs in this folder."""
     state_dir = folder or Path(FOLDER)
+    url = read_url(state_dir)
     try:
-        url = (state_dir / URL).read_text(encoding="ascii").strip()
         key = (state_dir / ADMIN_KEY).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         return None

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from rich.console import Console
 from holdfast.cli import render, target
 from holdfast.cli.main import COMMANDS
 from holdfast.cli.render import Column
+from holdfast.cli.state_dir import published_url
 from holdfast.model.job import HeldJob, JobSpec
 from holdfast.model.lane import Lane
 from holdfast.model.outcome import Failed, Failure
@@ -377,14 +379,29 @@ def test_an_invalid_or_insufficient_key_exits_with_5(cli, holdfast, node):
 def test_commands_find_the_up_of_this_folder_or_its_database(cli, node, database_url, tmp_path):
     home = tmp_path / ".holdfast"
     home.mkdir(mode=0o700)
-    (home / "url").write_text(node.url)
     (home / "admin.key").write_text(ADMIN)
-    assert cli("submit", "send").code == 0
-    assert len(json.loads(cli("jobs", "list", "--json").out)["items"]) == 1
-    (home / "url").write_text("http://127.0.0.1:1")
-    assert (tmp_path / "holdfast.db").exists()
+    with published_url(node.url, home):
+        assert cli("submit", "send").code == 0
+        assert len(json.loads(cli("jobs", "list", "--json").out)["items"]) == 1
+    with published_url("http://127.0.0.1:1", home):
+        assert (tmp_path / "holdfast.db").exists()
+        assert len(json.loads(cli("jobs", "list", "--json").out)["items"]) == 1
     assert len(json.loads(cli("jobs", "list", "--json").out)["items"]) == 1
     assert cli("jobs", "list", "--json", HOLDFAST_API_URL="http://127.0.0.1:1", HOLDFAST_API_KEY="x").code == 3
+
+
+@pytest.mark.databases("sqlite")
+def test_commands_send_no_key_to_the_address_of_an_up_that_was_killed(cli, tmp_path):
+    """T45: another program may listen at its port."""
+    home = tmp_path / ".holdfast"
+    home.mkdir(mode=0o700)
+    (home / "admin.key").write_text(ADMIN)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        (home / "url").write_text(f"http://127.0.0.1:{server.getsockname()[1]}\n")
+        assert "no service and no database found here" in cli("jobs", "list").err
+        with pytest.raises(BlockingIOError):
+            server.accept()
 
 
 # Output

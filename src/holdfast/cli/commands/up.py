@@ -19,7 +19,7 @@ from holdfast.cli.demo_load import keep_busy
 from holdfast.cli.event_loop import run
 from holdfast.cli.exit_codes import startup_errors
 from holdfast.cli.options import settings_options
-from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, JWT_SECRET, load_or_create_secret, write_url
+from holdfast.cli.state_dir import ADMIN_KEY, FOLDER, JWT_SECRET, load_or_create_secret, published_url
 from holdfast.compose import build_api, open_engine
 from holdfast.config import SETTINGS, Settings
 from holdfast.engine.engine import Engine
@@ -78,19 +78,19 @@ async def _up(settings: Settings, options: AppOptions, processes: int) -> None:
         await warn_if_unsafe(settings, settings.database_url, say)
         api = build_api(settings, engine, admin_key=admin_key)
         async with listen(settings, api, tls, any_port="port" not in settings.sources) as url:
-            write_url(url)
-            status = tasks.start(_print_status(engine), name="holdfast status line")
-            demo = tasks.start(keep_busy(engine), name="holdfast demo load") if settings.demo else None
-            try:
-                signalled = await supervise(
-                    settings, options, processes,
-                    checked=[settings.database_url], on_start=lambda: _print_welcome(settings, api, url),
-                )  # fmt: skip
-                if signalled is not None:
-                    say("this node runs no more jobs; the API and the dashboard stay up until Ctrl-C or SIGTERM")
-                    await engine.run_maintenance(signalled)
-            finally:
-                await tasks.stop(status, demo)
+            with published_url(url):
+                status = tasks.start(_print_status(engine), name="holdfast status line")
+                demo = tasks.start(keep_busy(engine), name="holdfast demo load") if settings.demo else None
+                try:
+                    signalled = await supervise(
+                        settings, options, processes,
+                        checked=[settings.database_url], on_start=lambda: _print_welcome(settings, api, url),
+                    )  # fmt: skip
+                    if signalled is not None:
+                        say("this node runs no more jobs; the API and the dashboard stay up until Ctrl-C or SIGTERM")
+                        await engine.run_maintenance(signalled)
+                finally:
+                    await tasks.stop(status, demo)
     finally:
         await engine.aclose()
 
