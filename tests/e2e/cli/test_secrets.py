@@ -13,7 +13,7 @@ from tests.support.eventually import awaited
 
 MALFORMED = [
     "postgres//u:hunter2@host/db",
-    "host=db password=hunter2",
+    "host=db password='hunter2",
     "u:hunter2@host/db",
     "hunter2",
     "postgresql://u:hunter2@[host/db",
