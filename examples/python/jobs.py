@@ -1,82 +1,62 @@
-"""Job types of the conformance kit, for `holdfast work` over HTTP.
+"""Jobs that send welcome messages and compute reports. `holdfast work` runs them, over HTTP or with the database.
 
-holdfast protocol check -- holdfast work jobs:app --queues protocol:4 --processes 1
+    export HOLDFAST_API_URL=http://localhost:8080 HOLDFAST_API_KEY=hf_…
+    holdfast work jobs:app --queues mail:4,reports:2
+
+Submit both jobs:
+
+    python jobs.py
 """
 
 import asyncio
-import time
-from pathlib import Path
-from typing import Any
 
-from holdfast import Context, Discard, Holdfast, Retry, Snooze
+from holdfast import Context, Discard, Holdfast, Snooze
 
 app = Holdfast()
 
 
-@app.job(name="check.echo", queue="protocol")
-async def echo(value: Any) -> Any:
-    """Return the payload."""
-    return value
+class ServiceBusy(Exception):
+    """The mail service asks to try again later."""
 
 
-@app.job(name="check.fail", queue="protocol")
-async def fail(ctx: Context, times: int, message: str, retryable: bool, retry_in: float | None) -> dict[str, int]:
-    """Fail the first attempts."""
-    if ctx.attempt <= times:
-        if not retryable:
-            raise Discard(message)
-        raise Retry(message, in_=retry_in)
-    return {"attempts": ctx.attempt}
+@app.job(name="welcome", queue="mail")
+async def welcome(ctx: Context, address: str) -> dict[str, str]:
+    """Send a welcome message."""
+    if "@" not in address:
+        raise Discard(f"{address!r} is not an address")  # the job is dead; other errors are retried
+    # A later attempt gets the recorded text and does not render it again.
+    text = await ctx.step("render", lambda: f"Welcome, {address}")
+    try:
+        # The mail service recognises the key of a repeated call.
+        message_id = await ctx.step("send", send_mail, address, text, key=ctx.idempotency_key("send"))
+    except ServiceBusy:
+        raise Snooze(60) from None  # runs again in a minute, and this attempt does not count
+    ctx.log("welcome sent", message_id=message_id)
+    return {"message_id": message_id}
 
 
-@app.job(name="check.snooze", queue="protocol")
-async def snooze(path: str, delay: float) -> dict[str, bool]:
-    """Snooze once."""
-    if not Path(path).exists():
-        append(path, "snoozed")
-        raise Snooze(delay)
-    return {"snoozed": True}
+@app.job(name="report", queue="reports")
+async def report(ctx: Context, days: int) -> dict[str, int]:
+    """Add up the revenue of many days. The worker cancels the handler at its next `await` when it must stop."""
+    total = 0
+    for day in range(days):
+        total += await revenue(day)
+        await ctx.progress((day + 1) / days, f"day {day + 1}")
+    return {"days": days, "revenue": total}
 
 
-@app.job(name="check.tick", queue="protocol")
-async def tick(ctx: Context, path: str, seconds: float, progress: bool) -> dict[str, int]:
-    """Write a line every tenth of a second."""
-    began = time.monotonic()
-    while (passed := time.monotonic() - began) < seconds:
-        append(path, f"{ctx.job.id} {ctx.fence}")
-        if progress:
-            await ctx.progress(passed / seconds)
-        await asyncio.sleep(0.1)
-    return {"fence": ctx.fence}
+async def send_mail(address: str, text: str, key: str) -> str:
+    """Stand for the call of a mail service; return the id of the message."""
+    await asyncio.sleep(0.05)
+    return f"{key} to {address}, {len(text)} characters"
 
 
-@app.job(name="check.steps", queue="protocol")
-async def steps(ctx: Context, path: str, stop: str) -> dict[str, Any]:
-    """Run one step at least once, and another at most once."""
-
-    async def first() -> dict[str, int]:
-        append(path, "first")
-        return {"fence": ctx.fence}
-
-    async def charge() -> str:
-        append(path, "charge")
-        if stop == "charge" and ctx.attempt == 1:
-            raise Retry("stopped within the step", in_=0)
-        return "charged"
-
-    done = await ctx.step("first", first)
-    if stop == "first" and ctx.attempt == 1:
-        raise Retry("stopped after the first step", in_=0)
-    return {"first": done, "charge": await ctx.step("charge", charge, at_most_once=True)}
+async def revenue(day: int) -> int:
+    """Stand for a query."""
+    await asyncio.sleep(0.01)
+    return 100 + day % 7
 
 
-@app.job(name="check.large", queue="protocol")
-async def large(bytes: int) -> str:
-    """Return a result of this size."""
-    return "x" * bytes
-
-
-def append(path: str, line: str) -> None:
-    """Append a line to a file in one write."""
-    with Path(path).open("a") as file:
-        file.write(line + "\n")
+if __name__ == "__main__":
+    print("submitted", welcome.enqueue("ada@example.org").id)
+    print("submitted", report.enqueue(30).id)

@@ -1,6 +1,6 @@
 """The worker of examples/python-http with one protocol bug, which the first argument names."""
 
-import importlib.util
+import importlib
 import math
 import os
 import sys
@@ -9,63 +9,63 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WORKER = Path(__file__).resolve().parents[2] / "examples" / "python-http" / "worker.py"
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "python-http"
 
 
-def no_renewal(worker: Any) -> None:
+def no_renewal(library: Any) -> None:
     """Never renew the lease, nor notice that it is over."""
-    register = worker.Worker.__init__
+    register = library.Registration.__init__
 
-    def without_deadline(self: Any) -> None:
-        register(self)
+    def without_deadline(self: Any, worker: Any) -> None:
+        register(self, worker)
         self.deadline = math.inf
 
-    worker.Worker.__init__ = without_deadline
-    worker.Worker.renew_lease = lambda _self: None
+    library.Registration.__init__ = without_deadline
+    library.Registration.renew_lease = lambda _self: None
 
 
-def settles_twice(worker: Any) -> None:
+def settles_twice(library: Any) -> None:
     """Send every outcome again after its response."""
-    settle = worker.Worker.settle
+    settle = library.Registration.settle
 
     def twice(self: Any, job: Any, outcome: Any) -> None:
         settle(self, job, outcome)
         settle(self, job, outcome)
 
-    worker.Worker.settle = twice
+    library.Registration.settle = twice
 
 
-def ignores_cancel(worker: Any) -> None:
+def ignores_cancel(library: Any) -> None:
     """Ignore the jobs that a renewal reports as lost."""
-    call = worker.call
+    call = library.Worker.call
 
-    def without_lost(path: str, body: Any = None) -> Any:
-        answer = call(path, body)
-        return {**answer, "lost": []} if path == "/v1/leases/renew" else answer
+    def without_lost(self: Any, path: str, body: Any = None) -> Any:
+        response = call(self, path, body)
+        return {**response, "lost": []} if path == "/v1/leases/renew" else response
 
-    worker.call = without_lost
+    library.Worker.call = without_lost
 
 
-def reuses_a_fence(worker: Any) -> None:
+def reuses_a_fence(library: Any) -> None:
     """Use the fence of the first claim of a job for all its attempts."""
     fences: dict[str, int] = {}
-    create = worker.Job.__init__
+    create = library.Job.__init__
 
     def with_first_fence(self: Any, registration: Any, fields: dict[str, Any]) -> None:
         create(self, registration, {**fields, "fence": fences.setdefault(fields["id"], fields["fence"])})
 
-    worker.Job.__init__ = with_first_fence
+    library.Job.__init__ = with_first_fence
 
 
-def drops_jobs_at_drain(worker: Any) -> None:
+def drops_jobs_at_drain(library: Any) -> None:
     """Exit at the end of the drain time without a word about the jobs that still run."""
 
     def drop(self: Any) -> None:
-        if worker.draining.is_set():
-            time.sleep(worker.DRAIN)
+        if self.worker.draining.is_set():
+            time.sleep(self.worker.drain_time)
             os._exit(0)
 
-    worker.Worker.drain = drop
+    library.Registration.drain = drop
 
 
 BUGS: dict[str, Callable[[Any], None]] = {
@@ -79,13 +79,9 @@ BUGS: dict[str, Callable[[Any], None]] = {
 
 def main() -> None:
     """Run the worker with the bug."""
-    spec = importlib.util.spec_from_file_location("worker", WORKER)
-    assert spec is not None
-    assert spec.loader is not None
-    worker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker)
-    BUGS[sys.argv[1]](worker)
-    worker.main()
+    sys.path.insert(0, str(FOLDER))
+    BUGS[sys.argv[1]](importlib.import_module("holdfast_worker"))
+    importlib.import_module("conformance").worker.run()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broken_worker import BUGS, WORKER
+from tests.support.broken_worker import BUGS
 from tests.support.long import LONG
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -56,12 +56,22 @@ def passes(result):
     ],
 )
 def test_the_worker_in_plain_python_conforms(check, only):
-    assert passes(check([sys.executable, WORKER], *PATIENT, only=only))
+    assert passes(check([sys.executable, EXAMPLES / "python-http" / "conformance.py"], *PATIENT, only=only))
 
 
 @pytest.mark.parametrize("only", ["cancel", *(pytest.param(each, marks=long_only) for each in REST)])
 def test_holdfast_work_over_http_conforms(check, only):
-    command = [sys.executable, "-m", "holdfast", "work", "jobs:app", "--queues", "protocol:4", "--processes", "1"]
+    command = [
+        sys.executable,
+        "-m",
+        "holdfast",
+        "work",
+        "conformance:app",
+        "--queues",
+        "protocol:4",
+        "--processes",
+        "1",
+    ]
     path = os.pathsep.join([str(EXAMPLES / "python"), os.environ.get("PYTHONPATH", "")])
     assert passes(check(command, *PATIENT, only=only, PYTHONPATH=path))
 
@@ -70,8 +80,8 @@ def test_holdfast_work_over_http_conforms(check, only):
 def test_the_java_worker_conforms(check, tmp_path, only):
     if shutil.which("javac") is None:
         pytest.skip("no javac: install a JDK, version 17 or newer, to test examples/java")
-    subprocess.run(["javac", "-d", tmp_path, EXAMPLES / "java" / "Worker.java"], check=True)
-    assert passes(check(["java", "-cp", tmp_path, "Worker"], *PATIENT, only=only))
+    subprocess.run(["javac", "-d", tmp_path, "Conformance.java"], cwd=EXAMPLES / "java", check=True)
+    assert passes(check(["java", "-cp", tmp_path, "Conformance"], *PATIENT, only=only))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def check(command: tuple[str, ...], *, only: str | None, list_: bool, lease: flo
     if it breaks a rule.
 
     \b
-      holdfast protocol check -- python examples/python-http/worker.py
+      holdfast protocol check -- python examples/python-http/conformance.py
       holdfast protocol check --only cancel,drain --json -- ./my-worker
     """
     from holdfast.protocol_check.trial import CheckOptions
