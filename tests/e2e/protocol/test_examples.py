@@ -5,16 +5,18 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
 
 from holdfast.client import Client
 from tests.e2e.clients.conftest import ADMIN
 from tests.support.eventually import awaited
+from tests.support.slow_site import SlowSite
 from tests.support.toolchains import ROOT
 
 EXAMPLES = ROOT / "examples"
-WORKERS = ("go/main.go", "java/Worker.java", "python/jobs.py", "python-http/worker.py")
+WORKERS = ("curl/worker.sh", "go/main.go", "java/Worker.java", "python/jobs.py", "python-http/worker.py")
 WORKERS += ("typescript/worker.ts",)
 WAIT_S = 90
 
@@ -67,6 +69,21 @@ def command(request, tmp_path):
         pytest.skip("MISSING TOOLCHAIN, this test did not run: install a JDK, version 17 or newer")
     subprocess.run(["javac", "-d", tmp_path, "Worker.java"], cwd=EXAMPLES / "java", check=True)
     return ["java", "-cp", tmp_path, "Worker"]
+
+
+@pytest.fixture
+def curl_worker(start):
+    """Return a function that starts the worker in bash."""
+    missing = [name for name in ("bash", "curl") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"MISSING TOOLCHAIN, this test did not run: install {' and '.join(missing)}")
+    return lambda **variables: start(EXAMPLES / "curl" / "worker.sh", **variables)
+
+
+@pytest.fixture
+def site():
+    with SlowSite() as running:
+        yield running
 
 
 def drained(worker):
@@ -133,3 +150,87 @@ worker.run()
 def test_the_python_example_submits_its_jobs(client, start):
     assert start(sys.executable, EXAMPLES / "python" / "jobs.py").wait(WAIT_S) == 0
     assert {job.type for job in client.list()} == {"welcome", "report"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reader", ["jq", "python3"])
+def test_the_curl_worker_runs_its_jobs_and_departs(client, curl_worker, site, tmp_path, reader):
+    if shutil.which(reader) is None:
+        pytest.skip(f"MISSING TOOLCHAIN, this test did not run: install {reader}")
+    programs = tmp_path / "programs"  # without the other reader of JSON
+    programs.mkdir()
+    for name in ("bash", "cat", "curl", "cut", "dirname", "du", "mktemp", "rm", "sleep", "tail", "touch", reader):
+        (programs / name).symlink_to(shutil.which(name))
+    worker = curl_worker(PATH=str(programs))
+    up = client.submit("site.check", {"url": site.url}, queue="ops")
+    size = client.submit("folder.size", {"path": str(programs)}, queue="ops")
+    wrong = client.submit("site.check", {"url": 'no "address"'}, queue="ops")
+    missing = client.submit("folder.size", {"path": str(tmp_path / "none")}, queue="ops", max_attempts=2)
+
+    assert client.wait(up.id, WAIT_S)["status"] == 204
+    assert client.wait(size.id, WAIT_S)["kilobytes"] >= 0
+    dead = finished(client, wrong)
+    assert (dead.status, dead.attempts) == ("dead", 1)
+    assert dead.attempt_log[-1].error.message.strip() == "payload.url: 'no \"address\"' is no http address"
+    assert finished(client, missing).attempts == 2
+    assert drained(worker)
+    assert list(client.workers()) == []
+
+
+@pytest.mark.slow
+def test_the_curl_worker_renews_its_lease_while_a_job_runs(client, curl_worker, site):
+    curl_worker(HOLDFAST_LEASE_SECONDS="6")
+    job = client.submit("site.check", {"url": f"{site.url}/slow"}, queue="ops")
+    assert site.arrived.wait(WAIT_S)
+    [first] = client.workers()
+    awaited(lambda: client.workers()[0].lease_until > first.lease_until + timedelta(seconds=6))
+    site.answer.set()
+
+    assert client.wait(job.id, WAIT_S)["status"] == 204
+    assert [each.id for each in client.workers()] == [first.id]
+    assert client.get(job.id).attempts == 1
+
+
+@pytest.mark.slow
+def test_the_curl_worker_stops_a_cancelled_job_and_runs_the_next(client, curl_worker, site):
+    curl_worker()
+    slow = client.submit("site.check", {"url": f"{site.url}/slow"}, queue="ops")
+    assert site.arrived.wait(WAIT_S)
+    client.cancel(slow.id)
+    following = client.submit("site.check", {"url": site.url}, queue="ops")
+
+    assert site.left.wait(WAIT_S)
+    assert client.wait(following.id, WAIT_S)["status"] == 204
+    assert client.get(slow.id).status == "cancelled"
+
+
+@pytest.mark.slow
+def test_the_curl_worker_stops_a_job_at_its_timeout(client, curl_worker, site):
+    curl_worker()
+    slow = client.submit("site.check", {"url": f"{site.url}/slow"}, queue="ops", timeout=1, max_attempts=1)
+
+    assert site.left.wait(WAIT_S)
+    assert [each.outcome for each in finished(client, slow).attempt_log] == ["timed_out"]
+
+
+@pytest.mark.slow
+def test_the_curl_worker_releases_a_job_that_outlasts_the_drain_time(client, curl_worker, site):
+    worker = curl_worker(HOLDFAST_DRAIN_SECONDS="1")
+    slow = client.submit("site.check", {"url": f"{site.url}/slow"}, queue="ops")
+    assert site.arrived.wait(WAIT_S)
+
+    assert drained(worker)
+    assert site.left.wait(WAIT_S)
+    assert (client.get(slow.id).status, client.get(slow.id).attempts) == ("ready", 0)
+    assert list(client.workers()) == []
+
+
+@pytest.mark.slow
+def test_the_handler_of_a_killed_curl_worker_is_stopped(client, curl_worker, site):
+    worker = curl_worker()
+    client.submit("site.check", {"url": f"{site.url}/slow"}, queue="ops")
+    assert site.arrived.wait(WAIT_S)
+    worker.kill()
+    worker.wait(WAIT_S)
+
+    assert site.left.wait(WAIT_S)
