@@ -171,7 +171,7 @@ class Faults:
         self.counts: Counter[str] = Counter()
         self.seconds = 0.0
         """Duration of the run until the last fault."""
-        self.killed: dict[int, float] = {}
+        self.killed: dict[int, list[float]] = defaultdict(list)
         self.freezes: list[checker.Freeze] = []
         self.fleet = [self._start() for _ in range(NODES)]
 
@@ -239,7 +239,9 @@ class Faults:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
-        self.killed |= dict.fromkeys(affected, time.monotonic())
+        now = time.monotonic()
+        for pid in affected:
+            self.killed[pid].append(now)
 
     def _kill_service(self) -> None:
         self._service.kill()

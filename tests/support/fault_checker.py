@@ -150,7 +150,10 @@ def _attempts(facts: Facts) -> Iterable[Violation]:
         by_job[each.job].append(each)
     for job, attempts in by_job.items():
         if most_concurrent(attempts) > 1:
-            yield Violation("attempts of one job overlap", job, f"fences {[each.fence for each in attempts]}")
+            ran = ", ".join(
+                f"fence {each.fence} {each.start:.3f}–{each.end:.3f}" for each in sorted(attempts, key=_start)
+            )
+            yield Violation("attempts of one job overlap", job, ran)
     for name, peak in limit_peaks(facts).items():
         if peak > facts.limits[name]:
             yield Violation("concurrency limit exceeded", name, f"{peak} ran, {facts.limits[name]} allowed")
@@ -161,6 +164,10 @@ def _rates(facts: Facts) -> Iterable[Violation]:
         excess, at = rate_excess(facts.claims.get(name, ()), rate, facts.freezes)
         if excess > 0:
             yield Violation("rate exceeded", name, f"{excess:.2f} starts too many at {at:.3f}")
+
+
+def _start(attempt: Attempt) -> float:
+    return attempt.start
 
 
 def limit_peaks(facts: Facts) -> dict[str, int]:
@@ -206,8 +213,10 @@ def rate_excess(claims: Sequence[Claim], rate: RateLimit, freezes: Sequence[Free
     return worst, worst_at
 
 
-def attempts_in(entries: Sequence[Entry], killed: Mapping[int, float], freezes: Sequence[Freeze]) -> Attempts:
+def attempts_in(entries: Sequence[Entry], killed: Mapping[int, Sequence[float]], freezes: Sequence[Freeze]) -> Attempts:
     """Return the attempts that handlers recorded, given the times at which processes were killed and frozen.
+
+    A long run uses a process id several times, so `killed` has the times of all processes with this id.
 
     A handler that was frozen until its worker had lost the lease runs on for a moment afterwards, while another worker
     may run the job: its attempt ends with the begin of the freeze. Only a later start of the same job shows the loss.
@@ -226,8 +235,8 @@ def attempts_in(entries: Sequence[Entry], killed: Mapping[int, float], freezes: 
         if start.event != "start":
             continue
         over = ended.get((start.job, start.fence))
-        dies = killed.get(start.pid, -1.0)
-        if over is None and dies >= start.at:
+        dies = min((at for at in killed.get(start.pid, ()) if at >= start.at), default=None)
+        if over is None and dies is not None:
             interrupted += 1
             over = dies
         if last[start.job] > start.fence:

@@ -84,9 +84,15 @@ def test_an_attempt_ends_with_its_record_or_with_the_kill_of_its_process():
         entry("stopped", 2, 8, 4.0),
         entry("start", 3, 9, 5.0),
     ]
-    found = attempts_in(entries, {7: 2.0, 8: 9.0}, [])
+    found = attempts_in(entries, {7: [2.0], 8: [9.0]}, [])
     assert found.all == [Attempt("1", 1, 1.0, 2.0), Attempt("1", 2, 3.0, 4.0), Attempt("1", 3, 5.0, 5.0)]
     assert (found.interrupted, found.stale, found.unknown) == (1, 0, 1)
+
+
+def test_a_killed_attempt_ends_with_its_own_process_if_the_process_id_is_used_again():
+    entries = [entry("start", 1, 7, 1.0), entry("start", 2, 8, 3.0), entry("end", 2, 8, 4.0)]
+    found = attempts_in(entries, {7: [2.0, 90.0]}, [])
+    assert [each.end for each in found.all] == [2.0, 4.0]
 
 
 def test_an_attempt_that_lost_its_lease_in_a_freeze_ends_with_the_freeze():
