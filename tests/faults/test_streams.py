@@ -73,8 +73,19 @@ class Follower:
                 if job["status"] == "succeeded":
                     self.reported.add(job["id"])
             elif name == "data" and event == "jobs":
-                page = (await client.get("/v1/jobs?status=succeeded&limit=200")).json()
-                self.reported |= {job["id"] for job in page["items"]}
+                self.reported |= await _read_succeeded(client)
+
+
+async def _read_succeeded(client: httpx2.AsyncClient) -> set[str]:
+    """Return the ids of all succeeded jobs, of which there may be many pages on a slow machine."""
+    found: set[str] = set()
+    query = {"status": "succeeded", "limit": "200"}
+    while True:
+        page = (await client.get("/v1/jobs", params=query)).json()
+        found |= {job["id"] for job in page["items"]}
+        if page["next_cursor"] is None:
+            return found
+        query["cursor"] = page["next_cursor"]
 
 
 @pytest_asyncio.fixture
