@@ -1,12 +1,11 @@
 """pytest plugin: tests with `@pytest.mark.isolated_network` run in a network namespace, or not at all.
 
-Those of one file run in one pytest process inside the namespace. Where no namespace can be created, they are skipped
-(in CI: they fail), and the last lines of the run say so.
+Those of one file run in one pytest process inside the namespace. Where no namespace can be created, they are skipped,
+and the last lines of the run say so.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -30,8 +29,6 @@ class IsolatedItem(pytest.Item):
 
     def runtest(self) -> None:
         reason = missing_reason()
-        if reason is not None and os.environ.get("CI", "").lower() in {"1", "true", "yes"}:
-            pytest.fail(f"{NOT_RUN}: {reason}", pytrace=False)
         if reason is not None:
             pytest.skip(f"{NOT_RUN}: {reason}")
         results = self.session.stash.setdefault(RESULTS, {})
