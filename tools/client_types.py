@@ -16,7 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from holdfast.api.openapi.document import describe  # noqa: E402 - the tools need the path set above
 from holdfast.api.routes import ALL  # noqa: E402
-from tools.dashboard_types import declare, referenced, request_schemas  # noqa: E402
+from tools.dashboard_types import declare, reachable, referenced, request_schemas  # noqa: E402
 
 GO = ROOT / "clients" / "go" / "wire" / "types.gen.go"
 TYPESCRIPT = ROOT / "clients" / "typescript" / "src" / "wire.gen.ts"
@@ -61,14 +61,8 @@ def generate() -> dict[Path, str]:
 
 def _used(description: dict[str, Any]) -> set[str]:
     """Return the names of the schemas that the operations need, directly or through others."""
-    pending = ["Problem", *(name for path in PATHS for name in referenced(description["paths"][path]))]
-    found: set[str] = set()
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending += referenced(description["components"]["schemas"][name])
-    return found
+    names = [name for path in PATHS for name in referenced(description["paths"][path])]
+    return reachable(["Problem", *names], description)
 
 
 def _typescript(schemas: dict[str, Any]) -> str:

@@ -42,7 +42,12 @@ def request_schemas(description: dict[str, Any]) -> set[str]:
     for methods in description["paths"].values():
         for operation in methods.values():
             pending += referenced(operation.get("requestBody", {}))
-    found: set[str] = set()
+    return reachable(pending, description)
+
+
+def reachable(names: list[str], description: dict[str, Any]) -> set[str]:
+    """Return these schemas and those that they refer to, directly or through others."""
+    pending, found = list(names), set[str]()
     while pending:
         name = pending.pop()
         if name not in found:

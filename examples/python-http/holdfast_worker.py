@@ -107,7 +107,7 @@ class Worker:
 
 
 class Registration:
-    """One registration of a worker: an id, its lease, and the jobs that it holds."""
+    """Registration of a worker: an id, its lease, and the jobs that it holds."""
 
     def __init__(self, worker):
         began = time.monotonic()

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** One registration of a worker: an id, its lease, and the jobs that it holds. */
+/** Registration of a worker: an id, its lease, and the jobs that it holds. */
 final class Registration {
     final HoldfastWorker worker;
     final String id;

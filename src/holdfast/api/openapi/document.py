@@ -53,7 +53,7 @@ def describe(routes: Iterable[Route], version: str) -> dict[str, Any]:
                 "Submit, run and observe background jobs. Errors are RFC 9457 problems with a stable `code`. Clients "
                 "should accept fields and enumeration values that they do not know, because later versions add some."
             ),
-            "contact": {"name": "holdfast", "url": "https://pypi.org/project/holdfast/"},
+            "contact": {"name": "holdfast"},
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": DEFAULT_ADDRESS, "description": "The node that serves this description."}],
